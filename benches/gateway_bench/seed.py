@@ -129,32 +129,38 @@ class _Seed:
     def _calls(self, own):
         """Calls at even intervals; indexes are created after the rows, which is much faster."""
         indexes = self.database.execute(
-            "select name, sql from sqlite_master where type = 'index' and tbl_name = 'calls' and sql is not null"
+            "select name, sql from sqlite_master where type = 'index' and tbl_name = 'ended_calls' and sql is not null"
         ).fetchall()
         for index in indexes:
             self.database.execute(f"drop index {index['name']}")
+        for column in ("customer_id", "key_id"):
+            self.database.execute(f"insert or ignore into words (word) select {column} from callers")
+        (sample,) = self.database.execute(
+            "select * from all_ended_calls where id = ?", (bytes.fromhex(self.own["id"].rpartition("_")[2]),)
+        ).fetchall()
+        self.database.create_function("id_bytes", 2, _id_bytes, deterministic=True)
         step = (self.end - self.begin) // self.amount.calls
-        prefix = self.own["id"].rpartition("_")[0]
         at = f"({self.begin} + n * {step})"
         different = {
-            "id": f"printf('{prefix}_%012x7%03x8%015x', {at} / 1000, n % 4096, n)",
-            "customer_id": "callers.customer_id",
-            "key_id": "callers.key_id",
+            "id": f"id_bytes({at} / 1000, n)",
+            "customer": "customer.number",
+            "key": "key.number",
             "held_at": at,
-            "expires_at": f"{at} + 170000000",
-            "resolved_at": f"{at} + 50000",
-            "request_id": "printf('req_%032x', n)",
+            "lasted": "50000",
+            "request": "id_bytes(0, n)",
         }
-        names = list(self.own)
+        names = sample.keys()
         values = ", ".join(different.get(name, f":{name}") for name in names)
         others = f"{own} + n % {self.amount.customers}"
         caller = f"case when n % {OWN_EVERY} = 0 then n / {OWN_EVERY} % {own} else {others} end"
         numbers = f"select 0 union all select n + 1 from numbers where n + 1 < {self.amount.calls}"
         self.database.execute(
-            f"insert into calls ({', '.join(names)}) "
+            f"insert into ended_calls ({', '.join(names)}) "
             f"with recursive numbers (n) as ({numbers}) "
-            f"select {values} from numbers cross join callers on callers.place = {caller}",
-            self.own,
+            f"select {values} from numbers cross join callers on callers.place = {caller} "
+            "cross join words customer on customer.word = callers.customer_id "
+            "cross join words key on key.word = callers.key_id",
+            dict(sample),
         )
         for index in indexes:
             self.database.execute(index["sql"])
@@ -182,6 +188,11 @@ class _Seed:
             [tuple(row) for row in spent],
         )
         self._grant(tuple(row) for row in spent)
+
+
+def _id_bytes(millis, number):
+    """The bytes of an id: a UUID of version 7 with this time and number."""
+    return (millis << 80 | 0x7 << 76 | (number & 0xFFF) << 64 | 0b10 << 62 | number).to_bytes(16, "big")
 
 
 def _id(sample, micros):

@@ -146,7 +146,7 @@ def open_holds(books, patience_s):
     """The number of calls that are still open after waiting for them to end."""
     until = time.monotonic() + patience_s
     while True:
-        (count,) = books.query("select count(*) from calls where state = 'held'")[0]
+        (count,) = books.query("select count(*) from open_calls")[0]
         if count == 0 or time.monotonic() > until:
             return count
         time.sleep(0.1)

@@ -37,6 +37,16 @@ macro_rules! ids {
                 Self(uuid::Builder::from_unix_timestamp_millis(now.unix_millis(), &random).into_uuid())
             }
 
+            /// The UUID, without the prefix.
+            pub const fn bytes(self) -> [u8; 16] {
+                self.0.into_bytes()
+            }
+
+            /// The id with this UUID.
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(uuid::Uuid::from_bytes(bytes))
+            }
+
             /// When it was made, to the millisecond.
             pub fn made_at(self) -> Option<Timestamp> {
                 let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
@@ -155,13 +165,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_survives_a_round_trip_as_text() {
+    fn an_id_survives_a_round_trip_as_text_and_as_bytes() {
         let id = KeyId::new(Timestamp::from_unix_micros(1_790_000_000_000_000), [7; 10]);
 
         let text = id.to_string();
 
         assert!(text.starts_with("key_") && text.len() == 36, "{text}");
         assert_eq!(text.parse(), Ok(id));
+        assert_eq!(KeyId::from_bytes(id.bytes()), id);
     }
 
     #[test]

@@ -379,8 +379,8 @@ pub struct CallView {
     pub credits: Option<i64>,
     /// When it began: its credits were held.
     pub held_at: Timestamp,
-    /// Until when the hold counted.
-    pub expires_at: Timestamp,
+    /// Until when the hold counts; none once the call has ended.
+    pub expires_at: Option<Timestamp>,
     /// When it ended.
     pub resolved_at: Option<Timestamp>,
     /// The milliseconds from the request to the response.

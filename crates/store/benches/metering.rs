@@ -35,6 +35,8 @@ use store::ledger::CreditGrant;
 use store::metering::{self, BatchReport, CallResolution, Hold, HoldOutcome, Meter, MeterOptions};
 use store::usage::{self, UsageOf};
 use store::{DatabaseKind, Store, testing};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use tokio::runtime::Runtime;
 
 const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
@@ -314,7 +316,9 @@ fn written(runtime: &Runtime, store: &Store) -> [i64; 3] {
             || ' 0' as line
         from pragma_page_count(), pragma_page_size()";
     const POSTGRES: &str = "
-        select concat((select count(*) from calls), ' ', pg_total_relation_size('calls'), ' ',
+        select concat((select count(*) from calls), ' ', 
+            pg_total_relation_size('open_calls') + pg_total_relation_size('ended_calls')
+            + pg_total_relation_size('words'), ' ',
             cast(pg_current_wal_lsn() - '0/0' as bigint)) as line";
     let sql = match store.database() {
         DatabaseKind::Sqlite => SQLITE,
@@ -334,6 +338,43 @@ fn report_space(store: &Store, before: [i64; 3], after: [i64; 3]) {
         store.database(),
         stored / calls,
         log / calls
+    );
+}
+
+/// Prints how many pages of the file a commit of some calls writes, by the frames of SQLite's
+/// write-ahead log.
+#[expect(clippy::cast_precision_loss, reason = "the figures are small")]
+fn report_pages(
+    runtime: &Runtime,
+    path: &str,
+    (meter, caller): (&Meter, &BenchCaller),
+    spent: &WriterTime,
+) {
+    const CALLS: u64 = 50;
+    let options = SqliteConnectOptions::new().filename(path);
+    let mut connection = runtime.block_on(options.connect()).unwrap();
+    let mut frames = |mode: &str| {
+        let sql = format!("pragma wal_checkpoint({mode})");
+        let row = sqlx::query(AssertSqlSafe(sql)).fetch_one(&mut connection);
+        runtime.block_on(row).unwrap().get::<i64, _>("log")
+    };
+    spent.report("SQLite, before");
+    let mut pages = Vec::new();
+    for _ in 0..400 {
+        frames("truncate");
+        let before = spent.batches.load(Ordering::Relaxed);
+        runtime.block_on(calls(meter, caller, CALLS, CALLS));
+        if spent.batches.load(Ordering::Relaxed) - before == 1 {
+            pages.push(frames("passive"));
+        }
+    }
+    pages.sort_unstable();
+    let mean = pages.iter().sum::<i64>() as f64 / pages.len() as f64;
+    println!(
+        "SQLite: a commit of {CALLS} calls writes {} to {} pages, {mean:.1} on average ({} commits)",
+        pages[pages.len() / 10],
+        pages[pages.len() * 9 / 10],
+        pages.len(),
     );
 }
 
@@ -383,6 +424,9 @@ fn main() {
         }
         group.finish();
         report_space(&store, before, written(&runtime, &store));
+        if let Some(path) = store.options().url.strip_prefix("sqlite:") {
+            report_pages(&runtime, path, (&meter, &caller), &spent);
+        }
         read_usage(&mut criterion, &runtime, &store, (&meter, &caller));
         drop(meter);
         writer.join().unwrap();

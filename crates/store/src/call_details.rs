@@ -28,8 +28,8 @@ pub struct CallDetails {
     pub node: NodeId,
     /// The epoch of that node.
     pub epoch: i64,
-    /// Until when its hold counted.
-    pub expires_at: Timestamp,
+    /// Until when its hold counts; none once it has ended.
+    pub expires_at: Option<Timestamp>,
     /// Whether it had an `Idempotency-Key`.
     pub has_idempotency_key: bool,
 }
@@ -92,7 +92,7 @@ pub(crate) async fn find_in(
         None => String::new(),
     };
     let sql = format!(
-        "select {COLUMNS} from calls where {condition}{customer}
+        "select {COLUMNS} from call_rows where {condition}{customer}
          order by held_at desc, id desc limit {CALLS_MAX}"
     );
     let rows = tx.rows(sqlx::AssertSqlSafe(sql), &values).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn find_in(
 
 fn condition<'a>(wanted: &CallSearch<'a>) -> (&'static str, Vec<SqlValue<'a>>) {
     match wanted.name {
-        CallName::Call(id) => ("id = $1", vec![id.into()]),
+        CallName::Call(id) => ("row_id = $1", vec![SqlValue::row_id(id)]),
         CallName::IdempotencyKey(hash) => ("idempotency_hash = $1", vec![hex(&hash).into()]),
         CallName::Request(text) => {
             let own: Option<RequestId> = text.parse().ok();
@@ -109,8 +109,9 @@ fn condition<'a>(wanted: &CallSearch<'a>) -> (&'static str, Vec<SqlValue<'a>>) {
                 Some(made_at) => {
                     let first = CallId::new(made_at.plus_seconds(-EARLIER_S), [0; 10]);
                     let last = CallId::new(made_at.plus_seconds(LATER_S), [0; 10]);
-                    let values = vec![text.into(), first.into(), last.into()];
-                    ("request_id = $1 and id >= $2 and id < $3", values)
+                    let values =
+                        vec![text.into(), SqlValue::row_id(first), SqlValue::row_id(last)];
+                    ("request_id = $1 and row_id >= $2 and row_id < $3", values)
                 }
                 None => ("request_id = $1", vec![text.into()]),
             }
@@ -123,7 +124,7 @@ fn details(row: &SqlRow) -> Result<CallDetails, StoreError> {
         call: calls::call(row)?,
         node: row.parse("node_id", "calls")?,
         epoch: row.int("epoch")?,
-        expires_at: row.time("expires_at")?,
+        expires_at: row.optional_time("expires_at")?,
         has_idempotency_key: row.int("has_key")? != 0,
     })
 }

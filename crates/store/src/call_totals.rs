@@ -1,16 +1,16 @@
 //! Retention of calls: what ended long ago is summed up by day, key, account, route, tag and
 //! outcome, and its rows are deleted.
 //!
-//! One transaction does both for a batch, so that `calls` and `call_totals` together have every
+//! One transaction does both for a batch, so that `ended_calls` and `call_totals` together have every
 //! ended call once, at any time and after any crash. Nodes skip each other's rows.
 
 use domain::id::CallId;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
-use crate::sql::SqlKind;
+use crate::sql::{SqlKind, SqlValue};
 use crate::tx::{RowTable, Tx};
-use crate::{Store, StoreError, dialect};
+use crate::{DatabaseKind, Store, StoreError, dialect, metering};
 
 /// What one batch did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +32,14 @@ pub async fn roll_up(
     limit: i64,
 ) -> Result<RollUpBatch, StoreError> {
     let mut tx = store.write().await?;
+    if tx.database() == DatabaseKind::Sqlite {
+        // Only calls that are counted as usage may go.
+        metering::sort_in(&mut tx).await?;
+    }
     let ids = oldest(&mut tx, after, before, limit).await?;
-    let Some(last) = ids.last() else { return Ok(RollUpBatch { calls: 0, last: None }) };
-    let last = last.parse().map_err(|_| StoreError::corrupt("calls", last))?;
+    let Some(last) = ids.last().copied() else {
+        return Ok(RollUpBatch { calls: 0, last: None });
+    };
     tx.rows_over(ADD, rows(&ids)).await?;
     tx.rows_over(DELETE, rows(&ids)).await?;
     tx.commit().await?;
@@ -47,27 +52,36 @@ async fn oldest(
     after: Option<CallId>,
     before: Timestamp,
     limit: i64,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<CallId>, StoreError> {
     const SQL: &str = "
-        select id from calls
-        where id > $1 and id < $2 and held_at < $3 and state <> 'held'
-          and (idempotency_hash is null or not exists (
+        select e.id from ended_calls e
+        where e.id > $1 and e.id < $2 and e.held_at < $3
+          and (e.idempotency_hash is null or not exists (
               select 1 from idempotency i
-              where i.customer_id = calls.customer_id and i.key_hash = calls.idempotency_hash
-                and i.call_id = calls.id))
-        order by id limit $4";
-    let sql = format!("{SQL}{}", dialect::for_update_skip_locked(tx.database()));
-    let after = after.map_or_else(String::new, |id| id.to_string());
+              where i.customer_id = (select word from words where number = e.customer)
+                and i.key_hash = {hash} and i.call_id = {call}))
+        order by e.id limit $4";
+    let database = tx.database();
+    let sql = SQL
+        .replacen("{hash}", &dialect::hex_of(database, "e.idempotency_hash"), 1)
+        .replacen("{call}", &dialect::call_id(database, "e.id"), 1);
+    let lock = dialect::for_update_of_skip_locked(database, "e");
+    let after = after.unwrap_or_else(|| CallId::from_bytes([0; 16]));
     let first_to_stay = CallId::new(before, [0; 10]);
-    let values = [after.as_str().into(), first_to_stay.into(), before.into(), limit.max(1).into()];
-    let found = tx.rows(AssertSqlSafe(sql), &values).await?;
-    found.iter().map(|row| row.text("id")).collect()
+    let values = [
+        SqlValue::row_id(after),
+        SqlValue::row_id(first_to_stay),
+        before.into(),
+        limit.max(1).into(),
+    ];
+    let found = tx.rows(AssertSqlSafe(format!("{sql}{lock}")), &values).await?;
+    found.iter().map(|row| row.row_id("id")).collect()
 }
 
-fn rows(ids: &[String]) -> RowTable<'_> {
-    let mut table = RowTable::new(&[SqlKind::Text]);
+fn rows(ids: &[CallId]) -> RowTable<'static> {
+    let mut table = RowTable::new(&[SqlKind::Uuid]);
     for id in ids {
-        table.push([id.as_str().into()]);
+        table.push([SqlValue::row_id(*id)]);
     }
     table
 }
@@ -77,14 +91,23 @@ const ADD: &str = "
     with v (id) as ({rows})
     insert into call_totals (customer_id, day, key_id, creator_id, platform, method, route, tag, outcome,
         calls, credits, ok)
-    select customer_id, held_at / 86400000000, key_id, creator_id, platform, method, route,
-           coalesce(tag, ''), outcome, count(*), cast(sum(credits) as bigint),
-           cast(sum(case when state = 'settled' and status < 400 then 1 else 0 end) as bigint)
-    from calls where id in (select id from v)
-    group by customer_id, held_at / 86400000000, key_id, creator_id, platform, method, route,
-             coalesce(tag, ''), outcome
-    order by customer_id, held_at / 86400000000, key_id, creator_id, platform, method, route,
-             coalesce(tag, ''), outcome
+    select customer.word, e.held_at / 86400000000, key.word, account.word, platform.word, method.word,
+           route.word, coalesce(e.tag, ''), outcome.word, count(*),
+           cast(sum(e.cost * e.charged) as bigint),
+           cast(sum(case when e.charged = 1 and e.status < 400 then 1 else 0 end) as bigint)
+    from ended_calls e
+    join words customer on customer.number = e.customer
+    join words key on key.number = e.key
+    join words account on account.number = e.account
+    join words platform on platform.number = e.platform
+    join words method on method.number = e.method
+    join words route on route.number = e.route
+    join words outcome on outcome.number = e.outcome
+    where e.id in (select id from v)
+    group by customer.word, e.held_at / 86400000000, key.word, account.word, platform.word,
+             method.word, route.word, coalesce(e.tag, ''), outcome.word
+    order by customer.word, e.held_at / 86400000000, key.word, account.word, platform.word,
+             method.word, route.word, coalesce(e.tag, ''), outcome.word
     on conflict (customer_id, day, key_id, creator_id, platform, method, route, tag, outcome)
     do update set
         calls = call_totals.calls + excluded.calls,
@@ -93,4 +116,4 @@ const ADD: &str = "
 
 const DELETE: &str = "
     with v (id) as ({rows})
-    delete from calls where id in (select id from v)";
+    delete from ended_calls where id in (select id from v)";

@@ -1,4 +1,5 @@
-//! The call log: one row for each metered call, which is also its hold.
+//! The call log: one row for each metered call, which is also its hold, in `open_calls` until it
+//! ends and in `ended_calls` from then on, on SQLite after a moment in `new_calls`.
 
 use domain::account::CreatorId;
 use domain::charge::CallState;
@@ -9,6 +10,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
+use crate::options::DatabaseKind;
 use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -141,8 +143,23 @@ async fn last_of_page(
     wanted: &RecentCalls,
     limit: i64,
 ) -> Result<Option<Timestamp>, StoreError> {
+    // On SQLite, the latest calls are in a table of their own.
+    let new = match tx.database() {
+        DatabaseKind::Sqlite => format!(
+            "union all select held_at from new_calls where {FILTER} and {ENDED_FILTER}"
+        ),
+        DatabaseKind::Postgres => String::new(),
+    };
     let sql = format!(
-        "select held_at from calls where {FILTER} order by held_at desc limit 1 offset $10"
+        "select held_at from (
+            select * from (
+                select held_at from ended_calls where {FILTER} and {ENDED_FILTER}
+                order by held_at desc limit $10 + 1
+            ) as ended
+            {new}
+            union all
+            select held_at from open_calls where {FILTER} and {OPEN_FILTER}
+        ) as calls order by held_at desc limit 1 offset $10"
     );
     let row = tx.row(AssertSqlSafe(sql), &values(wanted, limit - 1)).await?;
     row.map(|row| row.time("held_at")).transpose()
@@ -158,7 +175,7 @@ async fn since(
         id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
         outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms, tag";
     let first = first.map_or(i64::MIN, Timestamp::unix_micros);
-    let sql = format!("select {COLUMNS} from calls where {FILTER} and held_at >= $10");
+    let sql = format!("select {COLUMNS} from calls where {ROW_FILTER} and held_at >= $10");
     let rows = tx.rows(AssertSqlSafe(sql), &values(wanted, first)).await?;
     rows.iter().map(call).collect()
 }
@@ -181,8 +198,30 @@ fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 10] {
     ]
 }
 
-/// The filter's conditions. A filter that is not set is null.
+/// The filter's conditions on the tables of calls. A filter that is not set is null.
 const FILTER: &str = "
+    customer = (select number from words where word = $1)
+    and (cast($2 as text) is null or key = (select number from words where word = $2))
+    and (cast($3 as text) is null or account = (select number from words where word = $3))
+    and held_at < $4
+    and ($7 = 0
+        or account in (
+            select w.number from key_accounts a join words w on w.word = a.creator_id where a.key_id = $2)
+        or not exists (select 1 from key_accounts where key_id = $2))
+    and (cast($8 as text) is null or route = (select number from words where word = $8))
+    and (cast($9 as text) is null or tag = $9)";
+
+/// Its conditions on how a call ended.
+const ENDED_FILTER: &str = "
+    (cast($5 as bigint) is null or (status >= $5 and status < $5 + 100))
+    and (cast($6 as text) is null
+        or $6 = case when charged = 1 and status < 400 then 'ok' else 'error' end)";
+
+/// The same for calls that have not ended.
+const OPEN_FILTER: &str = "cast($5 as bigint) is null and cast($6 as text) is null";
+
+/// All of them, on the view of all tables.
+const ROW_FILTER: &str = "
     customer_id = $1
     and (cast($2 as text) is null or key_id = $2)
     and (cast($3 as text) is null or creator_id = $3)

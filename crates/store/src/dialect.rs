@@ -21,6 +21,32 @@ pub(crate) const fn for_update_skip_locked(database: DatabaseKind) -> &'static s
     }
 }
 
+/// Like `for_update_skip_locked`, for the rows of one of the tables.
+pub(crate) fn for_update_of_skip_locked(database: DatabaseKind, table: &str) -> String {
+    match database {
+        DatabaseKind::Sqlite => String::new(),
+        DatabaseKind::Postgres => format!(" for update of {table} skip locked"),
+    }
+}
+
+/// The id of a call as a text, from the column of a table of calls.
+pub(crate) fn call_id(database: DatabaseKind, column: &str) -> String {
+    match database {
+        DatabaseKind::Sqlite => format!("'call_' || lower(hex({column}))"),
+        DatabaseKind::Postgres => {
+            format!("'call_' || replace(cast({column} as text), '-', '')")
+        }
+    }
+}
+
+/// A stored hash as a text, from a column of bytes.
+pub(crate) fn hex_of(database: DatabaseKind, column: &str) -> String {
+    match database {
+        DatabaseKind::Sqlite => format!("lower(hex({column}))"),
+        DatabaseKind::Postgres => format!("encode({column}, 'hex')"),
+    }
+}
+
 /// The query that turns the parameters of a statement over many rows into rows.
 pub(crate) fn rows_source(database: DatabaseKind, columns: &[SqlKind], rows: usize) -> String {
     rows_source_from(database, columns, rows, 1)
@@ -50,6 +76,8 @@ pub(crate) fn rows_source_from(
                 let array = match kind {
                     SqlKind::Text => "text[]",
                     SqlKind::Int => "bigint[]",
+                    SqlKind::Bytes => "bytea[]",
+                    SqlKind::Uuid => "uuid[]",
                 };
                 // Writing to a string cannot fail.
                 let _ = write!(source, "{separator}${}::{array}", index + parameter);

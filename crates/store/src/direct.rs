@@ -193,6 +193,10 @@ fn bind(statement: &mut CachedStatement<'_>, values: &[SqlValue<'_>]) -> Result<
             SqlValue::Text(text) => statement.raw_bind_parameter(place + 1, text.as_deref())?,
             SqlValue::Int(number) => statement.raw_bind_parameter(place + 1, number)?,
             SqlValue::Bytes(bytes) => statement.raw_bind_parameter(place + 1, bytes)?,
+            SqlValue::Uuid(uuid) => {
+                let bytes = uuid.as_ref().map(|uuid| uuid.as_bytes().as_slice());
+                statement.raw_bind_parameter(place + 1, bytes)?;
+            }
         }
     }
     Ok(())

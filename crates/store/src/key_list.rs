@@ -109,14 +109,15 @@ async fn used_by_all(
     customer: CustomerId,
     today: UtcDay,
 ) -> Result<HashMap<KeyId, i64>, StoreError> {
-    // As in `used_in`, open calls are scanned by the index of open calls.
+    // As in `used_in`, all open calls are looked at.
     const SQL: &str = "
         select key_id, cast(sum(credits) as bigint) as credits from (
             select key_id, credits from usage_by_day
             where customer_id = $1 and day >= $2 and day < $3
             union all
-            select key_id, cost from calls
-            where state = 'held' and customer_id || '' = $1 and held_at >= $4 and held_at < $5
+            select key.word, o.cost from open_calls o join words key on key.number = o.key
+            where o.customer = (select number from words where word = $1)
+                and o.held_at >= $4 and o.held_at < $5
             union all
             select key_id, cost from export_jobs
             where customer_id = $1 and credit_state <> 'refunded' and created_at >= $4 and created_at < $5

@@ -100,6 +100,7 @@ pub mod unmatched;
 pub mod unmatched_settlements;
 pub mod usage;
 pub mod verify;
+mod words;
 
 pub use error::StoreError;
 pub use options::{DatabaseKind, OpenOptions, StoreAccess};

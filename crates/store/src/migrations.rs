@@ -92,6 +92,7 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(36, "notices", notices(database)),
         step(37, "reconciliations", reconciliations(database)),
         step(38, "end of audit entries", audit_retention(database)),
+        step(39, "rows of calls", call_rows(database)),
     ]
 }
 
@@ -147,6 +148,13 @@ const fn audit_retention(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0038_audit_retention.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0038_audit_retention.postgres.sql"),
+    }
+}
+
+const fn call_rows(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0039_call_rows.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0039_call_rows.postgres.sql"),
     }
 }
 
@@ -274,6 +282,9 @@ fn step(version: i64, name: &'static str, sql: &'static str) -> Migration {
 }
 
 #[cfg(test)]
+mod call_rows_tests;
+
+#[cfg(test)]
 mod tests {
     use std::str::FromStr as _;
 
@@ -284,9 +295,9 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// The names of the objects of one type that belong to the table `calls`.
+    /// The names of the objects of one type that belong to the table `ended_calls`.
     async fn names(pool: &SqlitePool, kind: &str) -> Vec<String> {
-        let sql = "select name from sqlite_schema where type = ?1 and tbl_name = 'calls' and sql is not null order by 1";
+        let sql = "select name from sqlite_schema where type = ?1 and tbl_name = 'ended_calls' and sql is not null order by 1";
         let rows = sqlx::query(sql).bind(kind).fetch_all(pool).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
     }
@@ -297,10 +308,11 @@ mod tests {
             insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
                 outcome, status, request_id, node_id, epoch, held_at, expires_at, resolved_at, duration_ms, upstream_ms,
                 idempotency_hash)
-            values ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 2, 2, 'settled', 'i', 200, 'j', 'k', 3, 4, 5, 6, 7, 8, 'l')";
+            values ('call_019ab3c4d5e67f8091a2b3c4d5e6f708', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 2, 2, 'settled', 'i', 200, 'j',
+                'k', 3, 4, 5, 6, 7, 8, 'ab')";
         const READ: &str = "
             select id || customer_id || key_id || creator_id || platform || method || path || route || cost || credits
-                || state || outcome || status || request_id || node_id || epoch || held_at || expires_at || resolved_at
+                || state || outcome || status || request_id || node_id || epoch || held_at || resolved_at
                 || duration_ms || upstream_ms || idempotency_hash from calls";
         let pool =
             SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
@@ -312,9 +324,9 @@ mod tests {
         all.run(&pool).await.unwrap();
 
         let kept: String = sqlx::query(READ).fetch_one(&pool).await.unwrap().get(0);
-        assert_eq!(kept, "abcdefgh22settledi200jk345678l");
-        assert_eq!(names(&pool, "index").await, ["calls_by_customer", "calls_open"]);
-        let changed = sqlx::query("update calls set status = 500").execute(&pool).await;
+        assert_eq!(kept, "call_019ab3c4d5e67f8091a2b3c4d5e6f708bcdefgh22settledi200jk34678ab");
+        assert_eq!(names(&pool, "index").await, ["ended_calls_by_customer"]);
+        let changed = sqlx::query("update ended_calls set status = 500").execute(&pool).await;
         assert!(changed.unwrap_err().to_string().contains("an ended call never changes"));
     }
 
@@ -339,7 +351,9 @@ mod tests {
 
         assert_eq!(read(OTHERS).await, Vec::<String>::new());
         let kept = [
-            "calls_end_once",
+            "all_ended_calls",
+            "call_rows",
+            "calls",
             "export_jobs_charged_once",
             "orders_keep_what_was_agreed",
             "orders_keep_what_was_paid",

@@ -16,6 +16,7 @@ use domain::token::TokenHash;
 use rusqlite::types::FromSql;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
+use sqlx::types::Uuid;
 use sqlx::{Postgres, Row as _, Sqlite};
 
 use crate::StoreError;
@@ -26,6 +27,8 @@ pub(crate) enum SqlValue<'a> {
     Text(Option<Cow<'a, str>>),
     Int(Option<i64>),
     Bytes(Option<&'a [u8]>),
+    /// The UUID in an id, as the tables of calls have it.
+    Uuid(Option<Uuid>),
 }
 
 /// The type of a column in a statement over many rows.
@@ -33,6 +36,8 @@ pub(crate) enum SqlValue<'a> {
 pub(crate) enum SqlKind {
     Text,
     Int,
+    Bytes,
+    Uuid,
 }
 
 impl SqlValue<'_> {
@@ -40,7 +45,7 @@ impl SqlValue<'_> {
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => text.as_deref(),
-            Self::Int(_) | Self::Bytes(_) => None,
+            Self::Int(_) | Self::Bytes(_) | Self::Uuid(_) => None,
         }
     }
 
@@ -48,8 +53,29 @@ impl SqlValue<'_> {
     pub(crate) const fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => *number,
-            Self::Text(_) | Self::Bytes(_) => None,
+            Self::Text(_) | Self::Bytes(_) | Self::Uuid(_) => None,
         }
+    }
+
+    /// The value, if it is bytes.
+    pub(crate) const fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => *bytes,
+            Self::Text(_) | Self::Int(_) | Self::Uuid(_) => None,
+        }
+    }
+
+    /// The value, if it is a UUID.
+    pub(crate) const fn as_uuid(&self) -> Option<Uuid> {
+        match self {
+            Self::Uuid(uuid) => *uuid,
+            Self::Text(_) | Self::Int(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// The id of a call as the tables of calls have it.
+    pub(crate) const fn row_id(call: CallId) -> Self {
+        Self::Uuid(Some(Uuid::from_bytes(call.bytes())))
     }
 }
 
@@ -231,6 +257,31 @@ impl SqlRow {
 
     pub(crate) fn optional_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.get(column)
+    }
+
+    /// The id of a call, from a column of the tables of calls.
+    pub(crate) fn row_id(&self, column: &str) -> Result<CallId, StoreError> {
+        let uuid = self.optional_uuid(column)?;
+        let uuid = uuid.ok_or_else(|| StoreError::column(column, "it is null"))?;
+        Ok(CallId::from_bytes(uuid.into_bytes()))
+    }
+
+    /// A UUID, which SQLite has as its bytes.
+    pub(crate) fn optional_uuid(&self, column: &str) -> Result<Option<Uuid>, StoreError> {
+        let read = match self {
+            Self::Postgres(row) => row.try_get(column),
+            Self::Batched(row, columns) => {
+                let found = columns.iter().find(|known| known.name == column);
+                let found = found.ok_or_else(|| StoreError::column(column, NO_COLUMN))?;
+                row.try_get(found.position)
+            }
+            Self::Sqlite(_) | Self::Direct(..) => {
+                let bytes = self.optional_bytes(column)?;
+                let uuid = bytes.map(|bytes| Uuid::from_slice(&bytes)).transpose();
+                return uuid.map_err(|error| StoreError::column(column, error));
+            }
+        };
+        read.map_err(|error| failed(column, error))
     }
 
     pub(crate) fn credits(&self, column: &str) -> Result<Credits, StoreError> {

@@ -77,7 +77,7 @@ pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
         };
         statements.iter().map(count).max().unwrap_or(0)
     };
-    let (texts, numbers) = (width(SqlKind::Text), width(SqlKind::Int));
+    let widths = RETURNED.map(|(kind, _)| (kind, width(kind)));
     let (mut text, mut arms) = (String::from("with "), Vec::new());
     let (mut columns, mut parameter) = (Vec::new(), 1);
     for (number, statement) in statements.iter().enumerate() {
@@ -92,9 +92,9 @@ pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
         // Writing to a string cannot fail.
         let _ = write!(text, "{separator}p{number} as ({sql_text})");
         parameter += kinds.len();
-        columns.push(columns_of(statement.returns, texts));
+        columns.push(columns_of(statement.returns, &widths));
         if !statement.returns.is_empty() {
-            arms.push(arm(number, statement.returns, texts, numbers));
+            arms.push(arm(number, statement.returns, &widths));
         }
     }
     if arms.is_empty() {
@@ -121,32 +121,39 @@ pub(crate) fn after(statement: Option<usize>) -> String {
     }
 }
 
-/// Where a statement's columns are: after the statement number come all texts, then all numbers.
-fn columns_of(returns: &[(&'static str, SqlKind)], texts: usize) -> Arc<[BatchColumn]> {
-    let (mut text, mut number) = (1, 1 + texts);
-    let column = |(name, kind): &(&'static str, SqlKind)| {
-        let next = match kind {
-            SqlKind::Text => &mut text,
-            SqlKind::Int => &mut number,
-        };
-        *next += 1;
-        BatchColumn { name, position: *next - 1 }
+/// The types that statements may return, in the order of the columns, with their names.
+const RETURNED: [(SqlKind, &str); 3] =
+    [(SqlKind::Text, "text"), (SqlKind::Int, "bigint"), (SqlKind::Uuid, "uuid")];
+
+/// How many columns of each type the rows of a batch have.
+type ReturnedWidths = [(SqlKind, usize); 3];
+
+/// Where a statement's columns are: after the statement number come all texts, then all numbers,
+/// then all UUIDs.
+fn columns_of(
+    returns: &[(&'static str, SqlKind)],
+    widths: &ReturnedWidths,
+) -> Arc<[BatchColumn]> {
+    let place = |(nth, (name, kind)): (usize, &(&'static str, SqlKind))| {
+        let before = returns.iter().take(nth).filter(|(_, other)| other == kind).count();
+        let others = widths.iter().take_while(|(other, _)| other != kind);
+        let first: usize = others.map(|(_, width)| width).sum();
+        BatchColumn { name, position: 1 + first + before }
     };
-    returns.iter().map(column).collect()
+    returns.iter().enumerate().map(place).collect()
 }
 
 /// The `select` that returns one statement's rows within the batch.
-fn arm(number: usize, returns: &[(&str, SqlKind)], texts: usize, numbers: usize) -> String {
+fn arm(number: usize, returns: &[(&str, SqlKind)], widths: &ReturnedWidths) -> String {
     let column_of = |kind, nth| {
         let mut same = returns.iter().filter(|(_, other)| *other == kind);
         same.nth(nth).map_or("null", |(name, _)| *name)
     };
     let mut text = format!("select cast({number} as bigint)");
-    for nth in 0..texts {
-        let _ = write!(text, ", cast({} as text)", column_of(SqlKind::Text, nth));
-    }
-    for nth in 0..numbers {
-        let _ = write!(text, ", cast({} as bigint)", column_of(SqlKind::Int, nth));
+    for ((kind, width), (_, type_name)) in widths.iter().zip(RETURNED) {
+        for nth in 0..*width {
+            let _ = write!(text, ", cast({} as {type_name})", column_of(*kind, nth));
+        }
     }
     let _ = write!(text, " from p{number}");
     text

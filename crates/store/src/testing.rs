@@ -125,6 +125,16 @@ pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError
     Ok(changed)
 }
 
+/// Counts the calls that ended in the latest transactions as usage, on SQLite.
+pub async fn add_up_usage(store: &Store) -> Result<(), StoreError> {
+    if store.database() == DatabaseKind::Postgres {
+        return Ok(());
+    }
+    let mut tx = store.write().await?;
+    crate::metering::sort_in(&mut tx).await?;
+    tx.commit().await
+}
+
 /// Runs a query and returns its column `line`, for tests that look at whole tables.
 pub async fn lines(store: &Store, sql: &'static str) -> Result<Vec<String>, StoreError> {
     store.read().await?.rows(sql, &[]).await?.iter().map(|row| row.text("line")).collect()

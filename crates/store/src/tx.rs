@@ -90,6 +90,7 @@ macro_rules! bind {
                 SqlValue::Text(text) => $query.bind(text.as_deref()),
                 SqlValue::Int(number) => $query.bind(*number),
                 SqlValue::Bytes(bytes) => $query.bind(*bytes),
+                SqlValue::Uuid(uuid) => $query.bind(*uuid),
             };
         }
     };
@@ -424,6 +425,8 @@ fn bind_columns<'q>(
         query = match kind {
             SqlKind::Text => query.bind(column.map(SqlValue::as_text).collect::<Vec<_>>()),
             SqlKind::Int => query.bind(column.map(SqlValue::as_int).collect::<Vec<_>>()),
+            SqlKind::Bytes => query.bind(column.map(SqlValue::as_bytes).collect::<Vec<_>>()),
+            SqlKind::Uuid => query.bind(column.map(SqlValue::as_uuid).collect::<Vec<_>>()),
         };
     }
     query

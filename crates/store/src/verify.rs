@@ -2,12 +2,13 @@
 //! server is running.
 
 use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
 
 use crate::options::DatabaseKind;
 use crate::payment_rules::{LOTS, PAYMENTS};
 use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, dialect};
 
 /// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct RuleViolation {
 const SWEEP_GRACE_SECONDS: i64 = 30;
 
 /// A rule: its name, and a query that returns each subject whose two figures should be equal but
-/// are not.
+/// are not. In its text, `{call}` stands for the id of the call `e`.
 pub(crate) struct LedgerRule {
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
@@ -51,7 +52,8 @@ const BALANCES: &[LedgerRule] = &[
             left join (
                 select customer_id, cast(sum(cost) as bigint) as cost
                 from (
-                    select customer_id, cost from calls where state = 'held'
+                    select w.word as customer_id, o.cost
+                    from open_calls o join words w on w.number = o.customer
                     union all
                     select customer_id, cost from export_jobs where credit_state = 'held'
                 ) as held group by customer_id
@@ -83,7 +85,11 @@ const HISTORY: &[LedgerRule] = &[
             left join (
                 select customer_id, cast(sum(credits) as bigint) as credits
                 from (
-                    select customer_id, credits from calls where state = 'settled'
+                    select w.word as customer_id, e.credits
+                    from (
+                        select customer, sum(cost) as credits from all_ended_calls
+                        where charged = 1 group by customer
+                    ) e join words w on w.number = e.customer
                     union all
                     select customer_id, credits from call_totals
                     union all
@@ -97,7 +103,12 @@ const HISTORY: &[LedgerRule] = &[
         figures: ["calls", "balances"],
         sql: "
             select c.customer_id as subject, count(*) as one, cast(0 as bigint) as other
-            from (select customer_id from calls union all select customer_id from call_totals) c
+            from (
+                select w.word as customer_id
+                from (select customer from open_calls union all select customer from all_ended_calls) u
+                join words w on w.number = u.customer
+                union all select customer_id from call_totals
+            ) c
             left join customer_credits b on b.customer_id = c.customer_id
             where b.customer_id is null group by c.customer_id",
     },
@@ -105,13 +116,10 @@ const HISTORY: &[LedgerRule] = &[
         name: "a call is charged exactly when the platform responded to it",
         figures: ["credits", "expected"],
         sql: "
-            select id as subject, coalesce(credits, -1) as one,
-                   case when outcome = 'answered' then cost else 0 end as other
-            from calls
-            where state <> 'held' and (
-                resolved_at is null or outcome is null or credits is null
-                or credits <> case when outcome = 'answered' then cost else 0 end
-                or state <> case when outcome = 'answered' then 'settled' else 'refunded' end)",
+            select {call} as subject, e.cost * e.charged as one,
+                   case when outcome.word = 'answered' then e.cost else 0 end as other
+            from all_ended_calls e left join words outcome on outcome.number = e.outcome
+            where e.charged <> case when outcome.word = 'answered' then 1 else 0 end",
     },
     LedgerRule {
         name: "calls that were summed up are charged exactly when the platform responded to them",
@@ -130,7 +138,9 @@ const HISTORY: &[LedgerRule] = &[
                    cast(case when c.state = 'held' then 1 when c.id is null and e.id is null then -1
                         else 0 end as bigint) as other
             from idempotency i
-            left join calls c on c.id = i.call_id
+            left join (
+                select id, state from calls where idempotency_hash is not null
+            ) c on c.id = i.call_id
             left join export_jobs e on e.id = i.call_id
             where case when i.answer_state = 'running' then 1 else 0 end
                <> case when c.state = 'held' then 1 when c.id is null and e.id is null then -1 else 0 end",
@@ -181,10 +191,14 @@ const DAILY: &str = "
     from (
         select customer_id, key_id, day, calls, credits, ok, errors from usage_by_day
         union all
-        select customer_id, key_id, held_at / 86400000000, -1, -credits,
-               case when state = 'settled' and status < 400 then -1 else 0 end,
-               case when state = 'settled' and status < 400 then 0 else -1 end
-        from calls where state <> 'held'
+        select customer.word, key.word, e.day, -e.calls, -e.credits, -e.ok, e.ok - e.calls
+        from (
+            select customer, key, held_at / 86400000000 as day, count(*) as calls, sum(cost * charged) as credits,
+                   sum(case when charged = 1 and status < 400 then 1 else 0 end) as ok
+            from all_ended_calls group by customer, key, held_at / 86400000000
+        ) e
+        join words customer on customer.number = e.customer
+        join words key on key.number = e.key
         union all
         select customer_id, key_id, day, -calls, -credits, -ok, ok - calls from call_totals
     ) as difference
@@ -200,9 +214,20 @@ const ROUTES: &str = "
         select customer_id, key_id, day, creator_id, platform, method, route, calls, errors
         from usage_by_route
         union all
-        select customer_id, key_id, held_at / 86400000000, creator_id, platform, method, route, -1,
-               case when state = 'settled' and status < 400 then 0 else -1 end
-        from calls where state <> 'held'
+        select customer.word, key.word, e.day, account.word, platform.word, method.word, route.word, -e.calls,
+               e.ok - e.calls
+        from (
+            select customer, key, held_at / 86400000000 as day, account, platform, method, route,
+                   count(*) as calls, sum(case when charged = 1 and status < 400 then 1 else 0 end) as ok
+            from all_ended_calls
+            group by customer, key, held_at / 86400000000, account, platform, method, route
+        ) e
+        join words customer on customer.number = e.customer
+        join words key on key.number = e.key
+        join words account on account.number = e.account
+        join words platform on platform.number = e.platform
+        join words method on method.number = e.method
+        join words route on route.number = e.route
         union all
         select customer_id, key_id, day, creator_id, platform, method, route, -calls, ok - calls
         from call_totals
@@ -212,7 +237,7 @@ const ROUTES: &str = "
 
 /// The number of calls held now.
 pub async fn open_calls(store: &Store) -> Result<i64, StoreError> {
-    const SQL: &str = "select count(*) as open_calls from calls where state = 'held'";
+    const SQL: &str = "select count(*) as open_calls from open_calls";
     let row = store.read().await?.row(SQL, &[]).await?;
     row.map_or(Ok(0), |row| row.int("open_calls"))
 }
@@ -225,6 +250,7 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<RuleViolation>, 
     violations.extend(broken(&mut tx, LOTS).await?);
     violations.extend(broken(&mut tx, PAYMENTS).await?);
     violations.extend(overdue(&mut tx, now).await?);
+    violations.extend(damaged_calls(&mut tx).await?);
     if store.database() == DatabaseKind::Sqlite {
         violations.extend(set_aside(&mut tx).await?);
     }
@@ -261,7 +287,8 @@ async fn broken(tx: &mut Tx, rules: &[LedgerRule]) -> Result<Vec<RuleViolation>,
     let mut violations = Vec::new();
     for rule in rules {
         let [one, other] = rule.figures;
-        for row in tx.rows(rule.sql, &[]).await? {
+        let sql = rule.sql.replacen("{call}", &dialect::call_id(tx.database(), "e.id"), 1);
+        for row in tx.rows(AssertSqlSafe(sql), &[]).await? {
             violations.push(RuleViolation {
                 rule: rule.name,
                 subject: row.text("subject")?,
@@ -273,16 +300,46 @@ async fn broken(tx: &mut Tx, rules: &[LedgerRule]) -> Result<Vec<RuleViolation>,
 }
 
 async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<RuleViolation>, StoreError> {
-    const SQL: &str = "
-        select id, expires_at from calls where state = 'held' and expires_at < $1 order by expires_at";
+    let id = dialect::call_id(tx.database(), "id");
+    let sql = format!(
+        "select {id} as id, expires_at from open_calls where expires_at < $1 order by expires_at"
+    );
     let limit: SqlValue<'_> = now.plus_seconds(-SWEEP_GRACE_SECONDS).into();
-    let rows = tx.rows(SQL, &[limit]).await?;
+    let rows = tx.rows(AssertSqlSafe(sql), &[limit]).await?;
     rows.iter()
         .map(|row| {
             Ok(RuleViolation {
                 rule: "no call is held long after its expiry",
                 subject: row.text("id")?,
                 details: format!("expired at {}", row.time("expires_at")?),
+            })
+        })
+        .collect()
+}
+
+/// Calls that are both open and ended, and calls with a word that is missing.
+async fn damaged_calls(tx: &mut Tx) -> Result<Vec<RuleViolation>, StoreError> {
+    const WORDS: [&str; 7] = ["customer", "key", "account", "platform", "method", "route", "node"];
+    let missing = |word| format!("not exists (select 1 from words where number = e.{word})");
+    let missing: Vec<String> = WORDS.map(missing).to_vec();
+    let (call, missing) = (dialect::call_id(tx.database(), "e.id"), missing.join(" or "));
+    let sql = format!(
+        "select {call} as id, 'is in both tables' as details
+         from open_calls e join all_ended_calls c on c.id = e.id
+         union all
+         select {call}, 'has a word that is missing' from open_calls e where {missing}
+         union all
+         select {call}, 'has a word that is missing' from all_ended_calls e
+         where {missing} or not exists (select 1 from words where number = e.outcome)"
+    );
+    tx.rows(AssertSqlSafe(sql), &[])
+        .await?
+        .iter()
+        .map(|row| {
+            Ok(RuleViolation {
+                rule: "a call is open or has ended, and all its words are known",
+                subject: row.text("id")?,
+                details: row.text("details")?,
             })
         })
         .collect()

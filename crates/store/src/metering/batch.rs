@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::account::CreatorId;
-use domain::call_tag::CallTag;
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId};
 use domain::key::KeyHash;
@@ -16,8 +15,9 @@ use foldhash::fast::RandomState;
 
 use super::budget::KeyBudgets;
 use super::count::EndedCallCounts;
-use super::end::{self, CallEnd, SettledCall};
+use super::end::{self, CallEnd, SettledCall, TakenCalls};
 use super::queue::{HoldRequest, RequestBatch};
+use super::rows::{NewRows, RowOrigin, TakenRow};
 use super::seen_balances::LockedSight;
 use super::writer_cache::WriterCache;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
@@ -76,10 +76,12 @@ pub(crate) async fn write(
         .map(|request| CallEnd::of(&request.resolution))
         .partition(|end| new.contains(&end.call_id));
     let (own, others) = cache.tell_apart(later);
-    let mut ended = end::close(tx, &others).await?;
+    let taken = TakenCalls::take(tx, &others).await?;
+    let mut ended = taken.settled()?;
     let renewals = latest(&batch.renewals);
     renew(tx, renewals.iter().filter(|(call_id, _)| !new.contains(call_id))).await?;
-    let mut balances = read(tx, batch, &own, &mut ended, cache).await?;
+    let BatchState { mut balances, closed } = read(tx, batch, &own, &ended, cache).await?;
+    ended.extend(closed.iter().map(|(hold, end)| SettledCall::of(hold, *end)));
     let mut budgets = KeyBudgets::beside(&ended);
     let holds = decide(tx, batch, &mut balances, &mut budgets, cache).await?;
     let is_usage_read = budgets.are_asked();
@@ -88,8 +90,10 @@ pub(crate) async fn write(
     let ends: HashMap<CallId, CallEnd<'_>> =
         at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
     let results = HoldResults { holds: &holds, ends: &ends, renewals: &renewals };
+    let rows = new_rows(batch, &results, closed, taken.rows());
     let node = options.node.to_string();
-    let calls = inserting(batch, &results, &node, options.epoch);
+    let origin = RowOrigin { node: &node, epoch: options.epoch };
+    let calls = rows.statements(tx, origin, &mut cache.words).await?;
     ended.extend(ended_at_once(batch, &results));
     let told_apart = ended.iter().map(|call| call.end.call_id).collect();
     ended.extend(ended_together(batch, &results));
@@ -114,8 +118,8 @@ pub(crate) async fn write(
 
 /// What a batch writes when everything is decided.
 struct ClosingStatements<'a> {
-    /// Inserts the calls.
-    calls: BatchedStatement<'a>,
+    /// Inserts the calls that have ended, and the others.
+    calls: [BatchedStatement<'a>; 2],
     /// Saves the balances.
     saving: BatchedStatement<'a>,
     /// Whether the batch read counts of usage, which must then be brought up to date first.
@@ -130,14 +134,15 @@ async fn write_down(
     cache: &mut WriterCache,
 ) -> Result<(), StoreError> {
     let ClosingStatements { calls, saving, is_usage_read } = statements;
-    let counted = EndedCallCounts::of(ended);
+    let [done, open] = calls;
     if !cache.remembers() {
+        let counted = EndedCallCounts::of(ended);
         let [days, routes] = counted.parts();
-        tx.together([calls, days, routes, saving]).await?;
+        tx.together([done, open, days, routes, saving]).await?;
         return Ok(());
     }
-    tx.together([calls, saving]).await?;
-    cache.usage_deltas(tx).await?.take(tx, counted, is_usage_read).await
+    tx.together([done, open, saving]).await?;
+    cache.usage_deltas(tx).await?.note(tx, ended.len(), is_usage_read).await
 }
 
 /// The calls that begin in this batch, to find settlements and renewals that came separately from
@@ -149,15 +154,22 @@ fn new_calls(batch: &RequestBatch) -> HashSet<CallId> {
     batch.holds.iter().map(|request| request.hold.call_id).collect()
 }
 
-/// Settles the calls whose holds are in memory, adding them to `ended`. Then locks the balances of
-/// all affected customers and reads what the decisions on holds need, except what is cached.
+/// What a batch locks and reads before it decides.
+struct BatchState<'a> {
+    balances: LockedBalances,
+    /// Calls whose holds are in memory, taken out of the open ones.
+    closed: Vec<(&'a Hold, CallEnd<'a>)>,
+}
+
+/// Takes the calls whose holds are in memory out of the open ones. Then locks the balances of all
+/// affected customers and reads what the decisions on holds need, except what is cached.
 async fn read<'a>(
     tx: &mut Tx,
     batch: &RequestBatch,
     own: &'a [(CallEnd<'a>, Arc<Hold>)],
-    ended: &mut Vec<SettledCall<'a>>,
+    ended: &[SettledCall<'_>],
     cache: &mut WriterCache,
-) -> Result<LockedBalances, StoreError> {
+) -> Result<BatchState<'a>, StoreError> {
     let holders = batch.holds.iter().map(|request| request.hold.customer);
     let own_holders = own.iter().map(|(_, hold)| hold.customer);
     let customers = holders.chain(own_holders).chain(ended.iter().map(|call| call.customer));
@@ -168,26 +180,29 @@ async fn read<'a>(
     let locking = balance::locking(unknown.into_iter());
     let parts = [closing, locking, secrets_of(&wanted), versions_of(batch, cache)];
     let [closed, locked, secrets, versions] = tx.together(parts).await?;
-    ended.extend(end::closed_own(own, &closed)?);
+    let closed = end::closed_own(own, &closed)?;
     let mut balances = LockedBalances::default();
     balances.read(&locked)?;
     let remembered = remembered.into_iter();
     balances.add(remembered.filter_map(|id| cache.balances.get(&id).map(|balance| (id, *balance))));
     cache.learn_secrets(&wanted, &secrets)?;
     cache.learn_versions(&versions)?;
-    Ok(balances)
+    Ok(BatchState { balances, closed })
 }
 
 /// Whether a batch whose commit has an unknown outcome is in the database. The lock waits for a
 /// transaction that the server may still be committing.
 pub(crate) async fn is_written(tx: &mut Tx, probe: CommitProbe) -> Result<bool, StoreError> {
-    const SQL: &str = "select state from calls where id = $1 and customer_id || '' = $2";
+    const SQL: &str = "
+        select (select count(*) from open_calls where id = $1) as open,
+               (select count(*) from all_ended_calls where id = $1) as ended";
     balance::lock(tx, std::iter::once(probe.customer)).await?;
-    let row = tx.row(SQL, &[probe.call_id.into(), probe.customer.into()]).await?;
-    let state = row.map(|row| row.text("state")).transpose()?;
+    let row = tx.row(SQL, &[SqlValue::row_id(probe.call_id)]).await?;
+    let Some(row) = row else { return Ok(false) };
+    let has_ended = row.int("ended")? > 0;
     Ok(match probe.change {
-        ProbeChange::Inserted => state.is_some(),
-        ProbeChange::Ended => state.is_some_and(|state| state != "held"),
+        ProbeChange::Inserted => has_ended || row.int("open")? > 0,
+        ProbeChange::Ended => has_ended,
     })
 }
 
@@ -372,55 +387,26 @@ impl HoldResults<'_, '_> {
     }
 }
 
-/// The statement that inserts the granted calls. Calls that have already ended are inserted as
-/// ended.
-fn inserting<'a>(
+/// The rows to insert: the granted calls, and those that have ended.
+fn new_rows<'a>(
     batch: &'a RequestBatch,
-    results: &HoldResults<'_, '_>,
-    node: &'a str,
-    epoch: i64,
-) -> BatchedStatement<'a> {
-    const SQL: &str = "
-        insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
-                credits, state, outcome, status, request_id, node_id, epoch, held_at, expires_at,
-                resolved_at, duration_ms, upstream_ms, idempotency_hash, tag)
-        {rows}";
-    let mut table = RowTable::new(CALL_COLUMNS);
-    // Sorted by id, so that neighboring rows are neighbors in the index.
-    let mut granted: Vec<&HoldRequest> = results.held(batch).collect();
-    granted.sort_unstable_by_key(|request| request.hold.call_id);
-    for request in granted {
-        let hold = &request.hold;
-        let end = end_of(request).or_else(|| results.ends.get(&hold.call_id).copied());
-        let renewed = results.renewals.get(&hold.call_id).copied();
-        let hash = hold.idempotency.map(|claim| hex(&claim.key_hash));
-        table.push([
-            hold.call_id.into(),
-            hold.customer.into(),
-            hold.key.into(),
-            (&hold.account).into(),
-            hold.platform.stored_name().into(),
-            hold.method.as_str().into(),
-            hold.path.as_str().into(),
-            (&*hold.route).into(),
-            hold.cost.into(),
-            end.map(|end| end.credits(hold.cost.whole())).into(),
-            end.map_or("held", |end| end.outcome.state().as_str()).into(),
-            end.map(|end| end.outcome.as_str()).into(),
-            end.and_then(|end| end.status_number()).into(),
-            hold.request_id.as_str().into(),
-            node.into(),
-            epoch.into(),
-            hold.held_at.into(),
-            renewed.map_or(hold.expires_at, |renewed| renewed.max(hold.expires_at)).into(),
-            end.map(|end| end.resolved_at).into(),
-            end.and_then(|end| end.duration_ms).into(),
-            end.and_then(|end| end.upstream_ms).into(),
-            hash.map_or_else(|| None::<&str>.into(), SqlValue::from),
-            hold.tag.as_ref().map(CallTag::as_str).into(),
-        ]);
+    results: &HoldResults<'_, 'a>,
+    closed: Vec<(&'a Hold, CallEnd<'a>)>,
+    taken: Vec<(&'a TakenRow, CallEnd<'a>)>,
+) -> NewRows<'a> {
+    let mut rows = NewRows { open: Vec::new(), ended: closed, taken };
+    for request in results.held(batch) {
+        let hold = &*request.hold;
+        match end_of(request).or_else(|| results.ends.get(&hold.call_id).copied()) {
+            Some(end) => rows.ended.push((hold, end)),
+            None => {
+                let renewed = results.renewals.get(&hold.call_id).copied();
+                let expires_at = renewed.map_or(hold.expires_at, |it| it.max(hold.expires_at));
+                rows.open.push((hold, expires_at));
+            }
+        }
     }
-    BatchedStatement::over(SQL, table, &[])
+    rows
 }
 
 /// The settlement that came with a hold.
@@ -448,32 +434,6 @@ fn ended_at_once<'a>(
     })
 }
 
-const CALL_COLUMNS: &[SqlKind] = &[
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Int,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Text,
-    SqlKind::Text,
-];
-
 /// The latest requested expiry of each call.
 fn latest(renewals: &[(CallId, Timestamp)]) -> HashMap<CallId, Timestamp> {
     let mut latest = HashMap::new();
@@ -489,12 +449,13 @@ async fn renew(
     renewals: impl Iterator<Item = (&CallId, &Timestamp)>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
-        update calls set expires_at = {expires_at} {from}
-        where calls.id = {id} and calls.state || '' = 'held' and calls.expires_at < {expires_at} {returning}";
-    const COLUMNS: &[(&str, SqlKind)] = &[("id", SqlKind::Text), ("expires_at", SqlKind::Int)];
-    let values: Vec<SqlValue<'_>> = renewals
-        .flat_map(|(call_id, expires_at)| [(*call_id).into(), (*expires_at).into()])
-        .collect();
-    tx.update_over(SQL, COLUMNS, &values).await?;
+        with v (id, expires_at) as ({rows})
+        update open_calls set expires_at = v.expires_at from v
+        where open_calls.id = v.id and open_calls.expires_at < v.expires_at";
+    let mut table = RowTable::new(&[SqlKind::Uuid, SqlKind::Int]);
+    for (call_id, expires_at) in renewals {
+        table.push([SqlValue::row_id(*call_id), (*expires_at).into()]);
+    }
+    tx.rows_over(SQL, table).await?;
     Ok(())
 }

@@ -90,14 +90,14 @@ pub(crate) async fn used_in(
     key: KeyId,
     day: UtcDay,
 ) -> Result<i64, StoreError> {
-    // Few calls are open at any moment, so they are scanned by the index of open calls. The `|| ''`
-    // keeps the database from using the index of the customer's whole history.
+    // Few calls are open at any moment, so their table has no index for this.
     const SQL: &str = "
         select cast(
             coalesce((select sum(credits) from usage_by_day
                       where customer_id = $1 and key_id = $2 and day >= $3 and day < $4), 0)
-          + coalesce((select sum(cost) from calls
-                      where state = 'held' and customer_id || '' = $1 and key_id || '' = $2
+          + coalesce((select sum(cost) from open_calls
+                      where customer = (select number from words where word = $1)
+                        and key = (select number from words where word = $2)
                         and held_at >= $5 and held_at < $6), 0)
           + coalesce((select sum(cost) from export_jobs
                       where customer_id = $1 and key_id = $2 and credit_state <> 'refunded'

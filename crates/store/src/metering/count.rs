@@ -82,40 +82,10 @@ impl<'a> EndedCallCounts<'a> {
         counted
     }
 
-    /// Whether no call was counted.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The number of (endpoint, key) pairs.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.0.values().map(BTreeMap::len).sum()
-    }
-
-    /// One row for each key at each endpoint.
-    pub(super) fn rows(&self) -> RowTable<'_> {
-        let mut rows = RowTable::new(PENDING_KINDS);
-        for (CountedEndpoint { customer, day, names }, keys) in &self.0 {
-            for (key, counts) in keys {
-                let [creator_id, platform, method, route] =
-                    names.each_ref().map(|name| SqlValue::from(&**name));
-                rows.push([
-                    (*customer).into(),
-                    (*key).into(),
-                    (*day).into(),
-                    creator_id,
-                    platform,
-                    method,
-                    route,
-                    counts.calls.into(),
-                    counts.credits.into(),
-                    counts.errors.into(),
-                    counts.last_status.into(),
-                    counts.last_at.into(),
-                ]);
-            }
-        }
-        rows
     }
 
     /// The statements that add the counts to the tables by day and by endpoint.
@@ -202,21 +172,6 @@ const ADD_ROUTE: &str = "
             then excluded.last_status else usage_routes.last_status end,
         last_at = case when excluded.last_at >= usage_routes.last_at
             then excluded.last_at else usage_routes.last_at end";
-
-const PENDING_KINDS: &[SqlKind] = &[
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Int,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Text,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-    SqlKind::Int,
-];
 
 const DAY_KINDS: &[SqlKind] = &[
     SqlKind::Text,

@@ -1,23 +1,23 @@
 //! Settling calls, whether by the batch, by recovery at start or by the sweeper.
 
 use std::borrow::Cow;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use domain::charge::Outcome;
-use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::time::Timestamp;
 
 use super::count::EndedCallCounts;
+use super::rows::{self, CallNumbers, TakenRow};
 use super::{CallResolution, Hold};
 use crate::StoreError;
 use crate::balance::LockedBalances;
 use crate::idempotency::StoredAnswer;
 use crate::sql::{SqlKind, SqlRow, SqlValue, hex};
 use crate::statement_batch::BatchedStatement;
-use crate::tx::{RowTable, Tx};
+use crate::tx::Tx;
+use crate::words;
 
 /// How a call ends, whichever part of the code ends it.
 #[derive(Debug, Clone, Copy)]
@@ -105,69 +105,95 @@ impl<'a> SettledCall<'a> {
     }
 }
 
-/// The columns that settling a call sets in its row, if it is still held.
-const COLUMNS: &[(&str, SqlKind)] = &[
-    ("id", SqlKind::Text),
-    ("state", SqlKind::Text),
-    ("charged", SqlKind::Int),
-    ("outcome", SqlKind::Text),
-    ("status", SqlKind::Int),
-    ("resolved_at", SqlKind::Int),
-    ("duration_ms", SqlKind::Int),
-    ("upstream_ms", SqlKind::Int),
-];
-
-fn row_of(end: &CallEnd<'_>) -> [SqlValue<'static>; 8] {
-    [
-        end.call_id.into(),
-        end.outcome.state().as_str().into(),
-        i64::from(end.outcome.is_charged()).into(),
-        end.outcome.as_str().into(),
-        end.status_number().into(),
-        end.resolved_at.into(),
-        end.duration_ms.into(),
-        end.upstream_ms.into(),
-    ]
-}
-
-/// The statement that settles calls whose holds are in memory. `closed_own` takes its rows.
-///
-/// The `|| ''`, here and below, keeps PostgreSQL from looking up each call in the index of open
-/// calls, which it estimates to be cheaper than the index by id.
-pub(crate) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement<'static> {
+/// The statement that takes calls whose holds are in memory out of the open ones. `closed_own` takes
+/// its rows.
+pub(super) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement<'static> {
     const SQL: &str = "
-        update calls set
-            state = {state}, credits = calls.cost * {charged}, outcome = {outcome},
-            status = {status}, resolved_at = {resolved_at}, duration_ms = {duration_ms},
-            upstream_ms = {upstream_ms}
-        {from} where calls.id = {id} and calls.state || '' = 'held' {returning}";
-    let mut seen = HashSet::with_capacity(ends.len());
-    let mut values = Vec::with_capacity(ends.len() * COLUMNS.len());
-    for (end, _) in ends {
-        // The first of several settlements of a call wins.
-        if seen.insert(end.call_id) {
-            values.extend(row_of(end));
-        }
-    }
-    BatchedStatement::update(SQL, COLUMNS, values)
+        with v (id) as ({rows})
+        delete from open_calls where open_calls.id in (select id from v) returning id";
+    const RETURNS: &[(&str, SqlKind)] = &[("id", SqlKind::Uuid)];
+    let ids: BTreeSet<CallId> = ends.iter().map(|(end, _)| end.call_id).collect();
+    BatchedStatement::over(SQL, rows::id_rows(ids.into_iter()), RETURNS)
 }
 
-/// The calls that were still held.
-pub(crate) fn closed_own<'a>(
+/// The calls that were still held, and how they end. The first of several settlements of a call
+/// wins.
+pub(super) fn closed_own<'a>(
     ends: &'a [(CallEnd<'a>, Arc<Hold>)],
     rows: &[SqlRow],
-) -> Result<Vec<SettledCall<'a>>, StoreError> {
+) -> Result<Vec<(&'a Hold, CallEnd<'a>)>, StoreError> {
     let mut by_id = HashMap::with_capacity(ends.len());
     for (end, hold) in ends {
-        by_id.entry(end.call_id).or_insert((end, hold));
+        by_id.entry(end.call_id).or_insert((hold, *end));
     }
     rows.iter()
         .map(|row| {
-            let id: CallId = row.parse("id", "calls")?;
-            let (end, hold) = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
-            Ok(SettledCall::of(hold, **end))
+            let id = row.row_id("id")?;
+            let (hold, end) = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
+            Ok((&***hold, *end))
         })
         .collect()
+}
+
+/// Calls that were taken out of the open ones, to be inserted as ended.
+#[derive(Default)]
+pub(super) struct TakenCalls<'a> {
+    rows: Vec<(TakenRow, CallEnd<'a>)>,
+    words: HashMap<i64, String>,
+}
+
+impl<'a> TakenCalls<'a> {
+    /// Takes the calls that are still held. Calls that had already ended stay as they are.
+    pub(super) async fn take(tx: &mut Tx, ends: &[CallEnd<'a>]) -> Result<Self, StoreError> {
+        let mut by_id = BTreeMap::new();
+        for end in ends {
+            // The first of several settlements of a call wins.
+            by_id.entry(end.call_id).or_insert(*end);
+        }
+        if by_id.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut rows = Vec::new();
+        for row in TakenRow::take(tx, by_id.keys().copied()).await? {
+            let end = by_id.get(&row.id).ok_or_else(|| StoreError::corrupt("calls", row.id))?;
+            rows.push((row, *end));
+        }
+        let wanted = rows.iter().flat_map(|(row, _)| numbers(row)).collect();
+        Ok(Self { words: words::texts(tx, &wanted).await?, rows })
+    }
+
+    /// The rows to insert.
+    pub(super) fn rows(&self) -> Vec<(&TakenRow, CallEnd<'a>)> {
+        self.rows.iter().map(|(row, end)| (row, *end)).collect()
+    }
+
+    /// The same calls, as they are booked.
+    pub(super) fn settled(&self) -> Result<Vec<SettledCall<'a>>, StoreError> {
+        self.rows.iter().map(|(row, end)| self.settle(row, *end)).collect()
+    }
+
+    fn settle(&self, row: &TakenRow, end: CallEnd<'a>) -> Result<SettledCall<'a>, StoreError> {
+        let corrupt = || StoreError::corrupt("calls", row.id);
+        let word = |number: i64| self.words.get(&number).cloned().ok_or_else(corrupt);
+        let numbers = row.numbers;
+        Ok(SettledCall {
+            end,
+            customer: word(numbers.customer)?.parse().map_err(|_| corrupt())?,
+            key: word(numbers.key)?.parse().map_err(|_| corrupt())?,
+            creator_id: word(numbers.account)?.into(),
+            platform: word(numbers.platform)?.into(),
+            method: word(numbers.method)?.into(),
+            route: word(numbers.route)?.into(),
+            cost: row.cost,
+            held_at: row.held_at,
+            idempotency_hash: row.hash.as_deref().map(hex),
+        })
+    }
+}
+
+fn numbers(row: &TakenRow) -> [i64; 6] {
+    let CallNumbers { customer, key, account, platform, method, route } = row.numbers;
+    [customer, key, account, platform, method, route]
 }
 
 /// Settles the calls that are still held and returns those. Calls that had already ended stay as
@@ -176,41 +202,9 @@ pub(crate) async fn close<'a>(
     tx: &mut Tx,
     ends: &[CallEnd<'a>],
 ) -> Result<Vec<SettledCall<'a>>, StoreError> {
-    const SQL: &str = "
-        with v (id, state, charged, outcome, status, resolved_at, duration_ms, upstream_ms) as ({rows})
-        update calls set
-            state = v.state, credits = calls.cost * v.charged, outcome = v.outcome, status = v.status,
-            resolved_at = v.resolved_at, duration_ms = v.duration_ms, upstream_ms = v.upstream_ms
-        from v where calls.id = v.id and calls.state || '' = 'held'
-        returning calls.id, customer_id, key_id, creator_id, platform, method, route, cost, held_at,
-            idempotency_hash";
-    const KINDS: &[SqlKind] = &[
-        SqlKind::Text,
-        SqlKind::Text,
-        SqlKind::Int,
-        SqlKind::Text,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-    ];
-    let mut table = RowTable::new(KINDS);
-    let mut by_id = BTreeMap::new();
-    for end in ends {
-        // The first of several settlements of a call wins.
-        if let Entry::Vacant(place) = by_id.entry(end.call_id) {
-            place.insert(*end);
-            table.push(row_of(end));
-        }
-    }
-    let rows = tx.rows_over(SQL, table).await?;
-    rows.iter()
-        .map(|row| {
-            let id: CallId = row.parse("id", "calls")?;
-            let end = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
-            ended(row, *end)
-        })
-        .collect()
+    let taken = TakenCalls::take(tx, ends).await?;
+    rows::insert_taken(tx, &taken.rows()).await?;
+    taken.settled()
 }
 
 /// Records settled calls: credits, usage, and what their `Idempotency-Key`s return from now on. The
@@ -286,19 +280,4 @@ async fn end_key(tx: &mut Tx, call: &SettledCall<'_>, hash: &str) -> Result<(), 
     ];
     tx.execute(END, &values).await?;
     Ok(())
-}
-
-fn ended<'a>(row: &SqlRow, end: CallEnd<'a>) -> Result<SettledCall<'a>, StoreError> {
-    Ok(SettledCall {
-        end,
-        customer: row.parse("customer_id", "calls")?,
-        key: row.parse("key_id", "calls")?,
-        creator_id: row.text("creator_id")?.into(),
-        platform: row.text("platform")?.into(),
-        method: row.text("method")?.into(),
-        route: row.text("route")?.into(),
-        cost: row.credits("cost").map(Credits::whole)?,
-        held_at: row.time("held_at")?,
-        idempotency_hash: row.optional_text("idempotency_hash")?,
-    })
 }

@@ -6,7 +6,8 @@
 //! every balance, so credits are reserved in memory immediately and the hold becomes durable with
 //! the batch. On PostgreSQL only the committed hold counts; a read may be sent before it, if the
 //! balance that this node last saw covers it with a margin, but its response waits for the commit,
-//! which may refuse it. A call's row is its hold, its log entry and its receipt.
+//! which may refuse it. A call's row is its hold, its log entry and its receipt; the transaction
+//! that ends the call moves it out of `open_calls`.
 
 mod batch;
 mod budget;
@@ -19,6 +20,7 @@ mod outcome_dispatcher;
 mod queue;
 mod reads_in_transaction;
 mod recovery;
+mod rows;
 mod seen_balances;
 mod usage_deltas;
 mod usage_json;
@@ -35,4 +37,5 @@ pub use outcome_dispatcher::OutcomeDispatcher;
 pub use recovery::{EpochRecovery, recover, sweep};
 pub(crate) use seen_balances::LockedSight;
 pub use usage_deltas::count_set_aside;
+pub(crate) use usage_deltas::sort_in;
 pub use writer::MeterWriter;

@@ -37,10 +37,14 @@ pub async fn recover(
     node: NodeId,
     now: Timestamp,
 ) -> Result<EpochRecovery, StoreError> {
-    const ALL: &str = "select id, customer_id from calls where state = 'held' order by id";
+    const ALL: &str = "
+        select o.id, customer.word as customer_id from open_calls o
+        join words customer on customer.number = o.customer order by o.id";
     const OWN: &str = "
-        select id, customer_id from calls where state = 'held' and node_id = $1 and epoch < $2
-        order by id for update";
+        select o.id, customer.word as customer_id from open_calls o
+        join words customer on customer.number = o.customer
+        where o.node = (select number from words where word = $1) and o.epoch < $2
+        order by o.id for update of o";
     let mut tx = store.write().await?;
     let epoch = nodes::begin_epoch(&mut tx, node, now).await?;
     let open = match store.database() {
@@ -60,9 +64,11 @@ pub async fn recover(
 /// many. Skips calls that another node is just settling.
 pub async fn sweep(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
     const EXPIRED: &str = "
-        select id, customer_id from calls where state = 'held' and expires_at < $1
-        order by expires_at limit $2";
-    let sql = format!("{EXPIRED}{}", dialect::for_update_skip_locked(store.database()));
+        select o.id, customer.word as customer_id from open_calls o
+        join words customer on customer.number = o.customer
+        where o.expires_at < $1 order by o.expires_at limit $2";
+    let lock = dialect::for_update_of_skip_locked(store.database(), "o");
+    let sql = format!("{EXPIRED}{lock}");
     let mut tx = store.write().await?;
     let open = tx.rows(sqlx::AssertSqlSafe(sql), &[now.into(), SWEEP_MAX.into()]).await?;
     let expired = end_all(&mut tx, &open, Outcome::Expired, now).await?;
@@ -79,7 +85,7 @@ async fn end_all(
     let mut ends = Vec::with_capacity(open.len());
     let mut customers = Vec::with_capacity(open.len());
     for row in open {
-        ends.push(CallEnd::unseen(row.parse("id", "calls")?, outcome, now));
+        ends.push(CallEnd::unseen(row.row_id("id")?, outcome, now));
         customers.push(row.parse::<CustomerId>("customer_id", "calls")?);
     }
     // Lock all balances together and in order, before the calls are settled in chunks.

@@ -1,13 +1,14 @@
-//! Usage that SQLite's writer has counted but not yet added to the usage tables.
+//! Usage that SQLite's writer has recorded but not yet added to the usage tables.
 //!
 //! The calls of one transaction have many keys and endpoints, each of which would be a row to
-//! change in two tables, on scattered pages. So a transaction appends its counts to one table, and
-//! every few transactions the appended counts are added up. Usage is read from the views
-//! `usage_by_day` and `usage_by_route`, which include both.
+//! change in two tables, on scattered pages; and their customers have places all over the index of
+//! ended calls. So a transaction appends its calls to one table without an index, and every few
+//! transactions these calls are counted and moved to where they stay, in its order. Usage is read
+//! from the views `usage_by_day` and `usage_by_route`, and calls from `calls`, which include both.
 //!
-//! Earlier versions wrote JSON, first by position and then with named members, into tables of their
-//! own, which are read until they are empty. A row that cannot be read is set aside and reported;
-//! it delays no call.
+//! Earlier versions appended counts, as JSON by position, as JSON with named members and as columns,
+//! to tables of their own, which are read until they are empty. A row that cannot be read is set
+//! aside and reported; it delays no call.
 
 use domain::id::KeyId;
 
@@ -17,29 +18,28 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// After this number of transactions, the pending counts are added up.
-const NOTES_MAX: usize = 32;
+/// After this number of transactions, new calls are counted and moved.
+const COMMITS_MAX: usize = 32;
 
-/// Pending counts are also added up when there are this many: the commit that adds them up must not
-/// take much longer than others, and every reader of usage reads them as well.
-const COUNTS_MAX: usize = 512;
+/// They are also counted when there are this many: the commit that does it must not take much
+/// longer than others, and every reader of usage reads them as well.
+const CALLS_MAX: usize = 1_500;
 
-const NOTE: &str = "
-    insert into usage_pending (customer_id, key_id, day, creator_id, platform, method, route, calls,
-                               credits, errors, last_status, last_at)
-    {rows}";
-
-/// The table in which this version stores pending counts.
+/// The table in which the previous version stored pending counts.
 const PENDING: &str = "usage_pending";
 
 /// The tables of earlier versions, with counts as JSON.
 const EARLIER: [&str; 2] = ["usage_deltas", "usage_notes"];
 
-/// The sum of the pending counts in the database. Only the writer adds or removes any.
+/// What is not in the usage tables yet. Only the writer adds or removes any.
 #[derive(Debug, Default)]
 pub(crate) struct UsageDeltas {
+    /// The sum of what earlier versions have left.
     counted: EndedCallCounts<'static>,
-    count: usize,
+    /// The number of transactions that have added new calls.
+    commits: usize,
+    /// The number of new calls.
+    calls: usize,
 }
 
 impl UsageDeltas {
@@ -50,6 +50,9 @@ impl UsageDeltas {
         for table in EARLIER {
             deltas.read_earlier(tx, table).await?;
         }
+        let row = tx.row("select count(*) as calls from new_calls", &[]).await?;
+        let calls = row.map_or(Ok(0), |row| row.int("calls"))?;
+        deltas.calls = usize::try_from(calls).unwrap_or(usize::MAX);
         Ok(deltas)
     }
 
@@ -73,7 +76,6 @@ impl UsageDeltas {
                 }
             }
         }
-        self.count += usize::from(!self.counted.is_empty());
         Ok(())
     }
 
@@ -82,37 +84,28 @@ impl UsageDeltas {
         for row in tx.rows(sqlx::AssertSqlSafe(sql), &[]).await? {
             let (id, text) = (row.int("id")?, row.text("counts")?);
             match usage_json::read(&text) {
-                Ok(counted) => {
-                    self.counted.add(counted);
-                    self.count += 1;
-                }
+                Ok(counted) => self.counted.add(counted),
                 Err(reason) => set_aside(tx, table, id, &text, &reason).await?,
             }
         }
         Ok(())
     }
 
-    /// Appends a transaction's counts. Adds up all pending counts instead if that is due, or if
-    /// usage is read all the time.
-    pub(crate) async fn take(
+    /// Notes that a transaction has added so many new calls. Counts and moves them if that is due,
+    /// or if usage is read all the time.
+    pub(crate) async fn note(
         &mut self,
         tx: &mut Tx,
-        counted: EndedCallCounts<'_>,
+        calls: usize,
         is_read: bool,
     ) -> Result<(), StoreError> {
-        if counted.is_empty() {
+        if calls == 0 {
             return Ok(());
         }
-        let is_due =
-            self.count + 1 >= NOTES_MAX || self.counted.len() + counted.len() >= COUNTS_MAX;
-        if is_read || is_due {
-            self.counted.add(counted);
-            return self.add_up(tx).await;
-        }
-        tx.rows_over(NOTE, counted.rows()).await?;
-        self.counted.add(counted);
-        self.count += 1;
-        Ok(())
+        self.commits += 1;
+        self.calls += calls;
+        let is_due = self.commits >= COMMITS_MAX || self.calls >= CALLS_MAX;
+        if is_read || is_due { self.add_up(tx).await } else { Ok(()) }
     }
 
     async fn add_up(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
@@ -121,10 +114,73 @@ impl UsageDeltas {
             let sql = format!("delete from {table}");
             tx.execute(sqlx::AssertSqlSafe(sql), &[]).await?;
         }
+        sort_in(tx).await?;
         *self = Self::default();
         Ok(())
     }
 }
+
+/// Counts new calls and moves them to where they stay. Any writer may do it: what the metering's
+/// writer remembers only decides when it does it next.
+pub(crate) async fn sort_in(tx: &mut Tx) -> Result<(), StoreError> {
+    for sql in [ADD_DAYS, ADD_ROUTES, MOVE, EMPTY] {
+        tx.execute(sql, &[]).await?;
+    }
+    Ok(())
+}
+
+/// A failure undoes the whole transaction, as in `dialect::undoing_all`.
+const ADD_DAYS: &str = "
+    insert or rollback into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
+    select customer.word, key.word, n.day, n.calls, n.credits, n.ok, n.calls - n.ok
+    from (
+        select customer, key, held_at / 86400000000 as day, count(*) as calls,
+               sum(cost * charged) as credits,
+               sum(case when charged = 1 and status < 400 then 1 else 0 end) as ok
+        from new_calls group by customer, key, held_at / 86400000000
+    ) n
+    join words customer on customer.number = n.customer
+    join words key on key.number = n.key
+    where true
+    on conflict (customer_id, key_id, day) do update set
+        calls = usage_daily.calls + excluded.calls,
+        credits = usage_daily.credits + excluded.credits,
+        ok = usage_daily.ok + excluded.ok, errors = usage_daily.errors + excluded.errors";
+
+/// On SQLite, a column beside `max` has its value in the row with the maximum.
+const ADD_ROUTES: &str = "
+    insert or rollback into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls,
+                              errors, last_status, last_at)
+    select customer.word, key.word, n.day, account.word, platform.word, method.word, route.word,
+           n.calls, n.errors, n.last_status, n.last_at
+    from (
+        select customer, key, held_at / 86400000000 as day, account, platform, method, route,
+               count(*) as calls,
+               sum(case when charged = 1 and status < 400 then 0 else 1 end) as errors,
+               status as last_status, max(held_at) as last_at
+        from new_calls
+        group by customer, key, held_at / 86400000000, account, platform, method, route
+    ) n
+    join words customer on customer.number = n.customer
+    join words key on key.number = n.key
+    join words account on account.number = n.account
+    join words platform on platform.number = n.platform
+    join words method on method.number = n.method
+    join words route on route.number = n.route
+    where true
+    on conflict (customer_id, key_id, day, creator_id, platform, method, route) do update set
+        calls = usage_routes.calls + excluded.calls,
+        errors = usage_routes.errors + excluded.errors,
+        last_status = case when excluded.last_at >= usage_routes.last_at
+            then excluded.last_status else usage_routes.last_status end,
+        last_at = case when excluded.last_at >= usage_routes.last_at
+            then excluded.last_at else usage_routes.last_at end";
+
+/// A call that is there already stays as it is, and `verify` reports its counts: it must not stop
+/// all others.
+const MOVE: &str = "insert or ignore into ended_calls select * from new_calls order by id";
+
+const EMPTY: &str = "delete from new_calls";
 
 /// Parses one pending row.
 fn pending(row: &SqlRow) -> Result<(CountedEndpoint<'static>, KeyId, CallCounts), StoreError> {
@@ -166,10 +222,10 @@ async fn set_aside(
     Ok(())
 }
 
-/// Reads the pending counts at start, so that unreadable rows are set aside before the first call.
+/// Adds up what is pending at start, so that unreadable rows are set aside before the first call.
 /// Returns how many rows are set aside in total.
 pub(crate) async fn check_in(tx: &mut Tx) -> Result<i64, StoreError> {
-    UsageDeltas::read(tx).await?;
+    UsageDeltas::read(tx).await?.add_up(tx).await?;
     count_in(tx).await
 }
 

@@ -123,6 +123,7 @@ impl MeterWriter {
         report.duration = begun.elapsed();
         match result {
             Ok(written) => {
+                self.cache.words.keep();
                 self.store.set_healthy(true);
                 report.committed = true;
                 report.held = written.holds.iter().filter(|outcome| outcome.is_held()).count();

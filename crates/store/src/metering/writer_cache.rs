@@ -18,6 +18,7 @@ use crate::StoreError;
 use crate::balance::BalanceRow;
 use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
+use crate::words::WordCache;
 
 /// Above this number of entries the cache is emptied, and filled again as needed.
 const ENTRIES_MAX: usize = 100_000;
@@ -38,6 +39,8 @@ pub(crate) struct WriterCache {
     /// The holds of this node's open calls, so that settling them need not read them. They never
     /// change, on either database, so they are never out of date.
     pub(crate) open: HashMap<CallId, Arc<Hold>, fast::RandomState>,
+    /// The words of the call log, which never change either.
+    pub(crate) words: WordCache,
 }
 
 /// A secret and what decides whether it is accepted.
@@ -58,6 +61,7 @@ pub(crate) struct CachedSecret {
 impl WriterCache {
     /// Drops what may be out of date in this transaction.
     pub(crate) fn refresh(&mut self, tx: &Tx) {
+        self.words.begin();
         let entries = self.balances.len() + self.secrets.len() + self.version_count;
         let other_commits = tx.other_commits();
         if other_commits.is_none() || other_commits != self.other_commits || entries > ENTRIES_MAX {
@@ -75,13 +79,15 @@ impl WriterCache {
     /// unknown.
     pub(crate) fn forget(&mut self) {
         self.forget_read();
+        self.words.begin();
         self.usage_deltas = None;
     }
 
     /// Drops what another writer could have changed.
     fn forget_read(&mut self) {
         let (usage_deltas, open) = (self.usage_deltas.take(), std::mem::take(&mut self.open));
-        *self = Self { usage_deltas, open, ..Self::default() };
+        let words = std::mem::take(&mut self.words);
+        *self = Self { usage_deltas, open, words, ..Self::default() };
     }
 
     /// The pending usage counts, read on first use.

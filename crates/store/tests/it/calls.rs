@@ -38,9 +38,18 @@ async fn outcomes_of_newer_versions_are_listed_unchanged() {
     let hold = caller.hold(1);
     let newer = hold.call_id;
     assert!(is_held(&metering.hold(hold).await));
-    let sql = "update calls set state = 'refunded', credits = 0, resolved_at = held_at,
-            outcome = 'asked_twice' where state = 'held'";
-    testing::run_raw(&store, sql).await.unwrap();
+    for sql in [
+        "insert into words (word) values ('asked_twice')",
+        "insert into ended_calls (id, customer, key, account, platform, method, route, outcome, node, path, cost,
+            charged, request, request_text, epoch, held_at, lasted)
+         select id, customer, key, account, platform, method, route,
+            (select number from words where word = 'asked_twice'), node, path, cost, 0, request, request_text,
+            epoch, held_at, 0
+         from open_calls",
+        "delete from open_calls",
+    ] {
+        testing::run_raw(&store, sql).await.unwrap();
+    }
 
     let page = calls::recent(&store, &all(&caller)).await.unwrap();
 
@@ -179,11 +188,26 @@ async fn an_ended_call_cannot_be_changed() {
     let metering = TestMetering::start(&store).await;
     call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
 
+    metering.stop().await;
+    testing::add_up_usage(&store).await.unwrap();
+
     for sql in [
-        "update calls set credits = 0, state = 'refunded'",
-        "update calls set status = 500",
-        "update calls set state = 'held', credits = null, outcome = null, resolved_at = null",
+        "update ended_calls set charged = 0",
+        "update ended_calls set status = 500",
+        "update ended_calls set lasted = 0",
     ] {
         assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_has_just_ended_cannot_be_changed() {
+    let store = testing::sqlite().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
+
+    let changed = testing::run_raw(&store, "update new_calls set status = 500").await;
+
+    assert!(format!("{changed:?}").contains("an ended call never changes"), "{changed:?}");
 }

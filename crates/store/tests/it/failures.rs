@@ -24,14 +24,14 @@ async fn logged(store: &Store, caller: &TestCaller) -> usize {
 const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
     match database {
         DatabaseKind::Sqlite => (
-            "create trigger refuse_ends before update on calls
+            "create trigger refuse_ends before insert on new_calls
              begin select raise(abort, 'refused for the test'); end",
             "drop trigger refuse_ends",
         ),
         DatabaseKind::Postgres => (
-            "create trigger refuse_ends before update on calls
+            "create trigger refuse_ends before insert on ended_calls
              for each row execute function refuse_change('refused for the test')",
-            "drop trigger refuse_ends on calls",
+            "drop trigger refuse_ends on ended_calls",
         ),
     }
 }

@@ -30,6 +30,7 @@ mod liability;
 mod login_networks;
 mod mail_links;
 mod metering;
+mod migrated_calls;
 mod notices;
 mod opening;
 mod own_requests;

@@ -157,9 +157,14 @@ async fn nothing_leaves_after_a_commit_failed_until_the_balance_was_seen_again()
     let metering = start(&store, 0).await;
     look(&metering, &caller).await;
     let read = leave(&metering, caller.hold(1)).await;
-    let refuse = "create trigger refuse_calls before insert on calls
-                  for each row execute function refuse_change('refused for the test')";
-    testing::run_raw(&store, refuse).await.unwrap();
+    for refuse in [
+        "create trigger refuse_calls before insert on open_calls
+         for each row execute function refuse_change('refused for the test')",
+        "create trigger refuse_calls before insert on ended_calls
+         for each row execute function refuse_change('refused for the test')",
+    ] {
+        testing::run_raw(&store, refuse).await.unwrap();
+    }
 
     let failed = answered(read).await;
     let mut next = metering.meter.reserve_read(caller.hold(1)).await.unwrap();
@@ -167,7 +172,12 @@ async fn nothing_leaves_after_a_commit_failed_until_the_balance_was_seen_again()
     assert!(matches!(failed, HoldOutcome::Failed(_)), "{failed:?}");
     assert!(!next.may_leave());
     assert!(!is_held(&next.durable().await));
-    testing::run_raw(&store, "drop trigger refuse_calls on calls").await.unwrap();
+    for allow in [
+        "drop trigger refuse_calls on open_calls",
+        "drop trigger refuse_calls on ended_calls",
+    ] {
+        testing::run_raw(&store, allow).await.unwrap();
+    }
     assert_eq!(books(&store, &caller).await, (10, 0, 0));
     look(&metering, &caller).await;
     assert!(is_held(&answered(leave(&metering, caller.hold(1)).await).await));

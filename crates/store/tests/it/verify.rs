@@ -25,6 +25,8 @@ async fn used(store: &store::Store) {
     assert!(is_held(&metering.hold(caller.hold(3)).await));
     metering.stop().await;
     assert_sound(store).await;
+    testing::add_up_usage(store).await.unwrap();
+    assert_sound(store).await;
 }
 
 /// Damages a used database and returns the rules that are then violated.
@@ -69,7 +71,7 @@ async fn credits_granted_without_a_ledger_entry_are_detected() {
 
 #[both_databases]
 async fn a_lost_call_is_detected() {
-    let rules = broken_by("delete from calls where state = 'settled'").await;
+    let rules = broken_by("delete from ended_calls where charged = 1").await;
     assert_eq!(
         rules,
         [
@@ -79,6 +81,26 @@ async fn a_lost_call_is_detected() {
             "usage by endpoint counts every settled call once",
         ]
     );
+}
+
+#[both_databases]
+async fn a_call_in_both_tables_and_a_missing_word_are_detected() {
+    let twice = "
+        insert into ended_calls (id, customer, key, account, platform, method, route, outcome, node, path, cost,
+            charged, request, request_text, epoch, held_at, lasted)
+        select id, customer, key, account, platform, method, route,
+            (select number from words where word = 'answered'), node, path, 0, 1, request, request_text, epoch,
+            held_at, 0
+        from open_calls";
+    let rules = broken_by(twice).await;
+    let damaged = "a call is open or has ended, and all its words are known";
+    let counts = [
+        "usage by day counts every settled call once",
+        "usage by endpoint counts every settled call once",
+    ];
+    assert_eq!(rules, [damaged, counts[0], counts[1]]);
+    let nameless = broken_by("delete from words where word like 'node%'").await;
+    assert_eq!(nameless, [damaged, damaged]);
 }
 
 #[both_databases]
@@ -98,19 +120,22 @@ async fn wrong_usage_counts_are_detected() {
 }
 
 #[tokio::test]
-async fn lost_pending_usage_counts_are_detected() {
+async fn a_lost_new_call_is_detected() {
     let store = testing::sqlite().await;
-    used(&store).await;
-    assert_eq!(testing::run_raw(&store, "delete from usage_pending").await.unwrap(), 1);
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    let hold = caller.hold(2);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    assert!(metering.meter.resolve(resolution(hold.call_id, Outcome::Answered)).await);
+    metering.stop().await;
+    assert_sound(&store).await;
+    assert_eq!(testing::run_raw(&store, "delete from new_calls").await.unwrap(), 1);
 
     let violations = verify::check(&store, NOON).await.unwrap();
 
     let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
-    let expected = [
-        "usage by day counts every settled call once",
-        "usage by endpoint counts every settled call once",
-    ];
-    assert_eq!(rules, expected);
+    let expected = "a customer's spent credits equal the charges of its settled calls and exports";
+    assert_eq!(rules, [expected]);
 }
 
 #[both_databases]
@@ -142,7 +167,7 @@ async fn a_balance_that_does_not_add_up_cannot_be_stored() {
     for sql in [
         "update customer_credits set available = available + 1",
         "update customer_credits set available = -1, held = held + available + 1",
-        "update calls set state = 'settled' where state = 'held'",
+        "update open_calls set cost = -1",
     ] {
         assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
     }

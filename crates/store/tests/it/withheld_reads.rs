@@ -20,10 +20,12 @@ async fn shut_gate(store: &Store) {
             end loop;
             return null;
         end $$";
-    let at_commit = "create constraint trigger calls_wait after insert on calls
+    let open = "create constraint trigger calls_wait after insert on open_calls
+        deferrable initially deferred for each row execute function wait_for_gate()";
+    let ended = "create constraint trigger calls_wait after insert on ended_calls
         deferrable initially deferred for each row execute function wait_for_gate()";
     let shut = "insert into settings (name, value) values ('gate', 'shut')";
-    for statement in [wait, at_commit, shut] {
+    for statement in [wait, open, ended, shut] {
         testing::run_raw(store, statement).await.unwrap();
     }
 }

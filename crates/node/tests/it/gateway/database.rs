@@ -14,10 +14,11 @@ fn decent(_: &Seen, _: usize) -> Script {
 }
 
 /// Makes the recording of a call take a second.
-const SLOW: [&str; 2] = [
+const SLOW: [&str; 3] = [
     "create function take_time() returns trigger language plpgsql as
      $$ begin perform pg_sleep(1); return new; end $$",
-    "create trigger take_time before insert on calls for each row execute function take_time()",
+    "create trigger take_time before insert on open_calls for each row execute function take_time()",
+    "create trigger take_time before insert on ended_calls for each row execute function take_time()",
 ];
 
 fn is_shared(stage: &Stage) -> bool {
@@ -52,7 +53,7 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_refunded() {
         assert_eq!(endings, vec![(json!("not_dispatched"), json!(0)); 2]);
 
         assert_eq!((stage.platform.calls().len(), stage.balance().await), (0, CREDITS));
-        run_raw(stage.app.store(), "drop trigger take_time on calls").await.unwrap();
+        run_raw(stage.app.store(), "drop function take_time cascade").await.unwrap();
         assert_eq!(stage.get("users/me").await.status, 200);
         stage
     })
@@ -75,7 +76,7 @@ async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
         let path = stage.path("lists");
         let late = writing.post(&path, &json!({})).await;
         assert_eq!(late.failure(), (503, "database_unavailable".to_owned()));
-        run_raw(stage.app.store(), "drop trigger take_time on calls").await.unwrap();
+        run_raw(stage.app.store(), "drop function take_time cascade").await.unwrap();
 
         let mut repeat = writing.post(&path, &json!({})).await;
         while repeat.status != 200 {
@@ -95,12 +96,12 @@ async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
 #[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_commit_of_a_hold_is_reported_as_a_failure_of_the_database() {
     const REFUSE: [&str; 2] = [
-        "create trigger refuse_calls before insert on calls
+        "create trigger refuse_calls before insert on open_calls
          begin select raise(abort, 'refused for the test'); end",
-        "create trigger refuse_calls before insert on calls
+        "create trigger refuse_calls before insert on open_calls
          for each row execute function refuse_change('refused for the test')",
     ];
-    const ALLOW: [&str; 2] = ["drop trigger refuse_calls", "drop trigger refuse_calls on calls"];
+    const ALLOW: [&str; 2] = ["drop trigger refuse_calls", "drop trigger refuse_calls on open_calls"];
     on_stage("platform_alpha", "", decent, async |stage| {
         let shared = usize::from(is_shared(&stage));
         run_raw(stage.app.store(), REFUSE[shared]).await.unwrap();
