@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::Version;
 use http_body_util::{Empty, Full};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -238,4 +239,158 @@ fn http2_allows_only_te_trailers() {
 
     assert_eq!(on_http2(request(target, &[("te", "trailers")])), Ok(()));
     assert_eq!(on_http2(request(target, &[("te", "gzip")])), Err(FrameProblem::Te));
+}
+
+/// Each problem with its status, its code and its text.
+const READ: [(FrameProblem, u16, &str, &str); 16] = [
+    (
+        FrameProblem::TransferEncoding,
+        400,
+        "invalid_transfer_encoding",
+        "`Transfer-Encoding` must be given once, as `chunked`, on HTTP/1.1",
+    ),
+    (
+        FrameProblem::ContentLength,
+        400,
+        "invalid_content_length",
+        "`Content-Length` must be one number without leading zeros",
+    ),
+    (FrameProblem::Host, 400, "invalid_host", "the request must name one valid host"),
+    (
+        FrameProblem::MisdirectedHost,
+        421,
+        "misdirected_host",
+        "this service does not serve the host that the request names",
+    ),
+    (
+        FrameProblem::Target,
+        400,
+        "invalid_request_target",
+        "the request target must be a path that starts with `/`",
+    ),
+    (
+        FrameProblem::Method,
+        405,
+        "method_not_supported",
+        "the method must be GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS",
+    ),
+    (FrameProblem::Expectation, 417, "expectation_failed", "`Expect` may only be `100-continue`"),
+    (
+        FrameProblem::UnexpectedBody,
+        400,
+        "unexpected_body",
+        "a GET or HEAD request must not have a body",
+    ),
+    (FrameProblem::HeaderName, 400, "invalid_header_name", "header names must not contain `_`"),
+    (
+        FrameProblem::RepeatedHeader("X-API-Key"),
+        400,
+        "repeated_header",
+        "`X-API-Key` must be given once",
+    ),
+    (
+        FrameProblem::ContentEncoding,
+        415,
+        "content_encoding_not_supported",
+        "request bodies must not be compressed (`Content-Encoding`)",
+    ),
+    (
+        FrameProblem::UriTooLong(8_192),
+        414,
+        "uri_too_long",
+        "the request target is longer than 8192 bytes",
+    ),
+    (
+        FrameProblem::HeadTooLarge(16_384),
+        431,
+        "head_too_large",
+        "the request's headers are larger than 16384 bytes",
+    ),
+    (
+        FrameProblem::TooManyHeaders(64),
+        431,
+        "too_many_headers",
+        "the request has more than 64 headers",
+    ),
+    (
+        FrameProblem::HeadNotRead(16_384, 64),
+        431,
+        "head_too_large",
+        "the request's head is larger than 16384 bytes or has more than 64 headers",
+    ),
+    (FrameProblem::Te, 400, "invalid_te", "`TE` may only be `trailers` on HTTP/2"),
+];
+
+#[test]
+fn what_a_caller_reads_of_a_refused_head_names_the_rule_and_its_limit() {
+    for (problem, status, code, text) in READ {
+        assert_eq!((problem.status().as_u16(), problem.code()), (status, code));
+        assert_eq!(problem.to_string(), text);
+        assert!(!problem.title().is_empty() && !problem.title().ends_with('.'), "{code}");
+    }
+}
+
+#[test]
+fn a_head_that_the_library_refused_is_explained_with_the_limits_in_force() {
+    let rules = FrameRules::new(&[]).with_head(1_000, 3);
+    let of = |status: u16| rules.refused_unread(StatusCode::from_u16(status).unwrap());
+
+    assert_eq!(of(400), Some(FrameProblem::Malformed));
+    assert_eq!(of(414), Some(FrameProblem::UriTooLong(500)));
+    assert_eq!(of(431), Some(FrameProblem::HeadNotRead(1_000, 3)));
+    for status in [200, 404, 408, 413, 500] {
+        assert_eq!(of(status), None, "{status}");
+    }
+}
+
+/// Two headers that other software could read as one, whatever their order and case.
+#[test]
+fn a_repeated_header_is_noticed_whatever_stands_between() {
+    for name in ["host", "content-length", "transfer-encoding"] {
+        let value = match name {
+            "host" => "api.example.com",
+            "content-length" => "0",
+            _ => "chunked",
+        };
+        let mut lines = vec![("host", "api.example.com"), ("x", "1"), (name, value), ("y", "2")];
+        if name != "host" {
+            lines.push((name, value));
+        }
+        assert!(admit(&request("/", &lines), &rules()).is_err(), "{name}");
+    }
+}
+
+proptest! {
+    /// Whatever a head names, only our own hosts are served.
+    #[test]
+    fn no_host_but_ours_is_served(host in "[ -~]{0,30}", near in "(api|other)[.:@/a-z0-9-]{0,24}") {
+        for named in [host.trim(), near.as_str()] {
+            if admit(&request("/", &[("host", named)]), &rules()).is_ok() {
+                let lower = named.to_lowercase();
+                let name = lower.split(':').next().unwrap();
+                let is_ours = name == "api.example.com" || lower == "other.example.com:8443";
+                prop_assert!(is_ours, "{}", named);
+            }
+        }
+    }
+
+    #[test]
+    fn no_value_of_a_header_makes_a_check_panic(
+        name in "host|te|expect|content-length|content-encoding|transfer-encoding", value in "[ -~\u{e9}]{0,40}",
+    ) {
+        let alone = request("/", &[(&name, &value)]);
+        let _verdicts = (with(&name, &value), admit(&alone, &rules()), on_http2(alone));
+    }
+
+    #[test]
+    fn a_head_is_refused_from_the_first_byte_too_many_on(lines in prop::collection::vec(0_usize..200, 0..5)) {
+        let values: Vec<String> = lines.iter().map(|length| "v".repeat(*length)).collect();
+        let mut headers = vec![("host", "a")];
+        headers.extend(values.iter().map(|value| ("x", value.as_str())));
+        let bytes = "/".len() + headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>();
+        let limited = |most: usize| admit(&request("/", &headers), &FrameRules::new(&[]).with_head(most, 64));
+
+        prop_assert_eq!(limited(bytes), Ok(()));
+        prop_assert_eq!(limited(bytes - 1), Err(FrameProblem::HeadTooLarge(bytes - 1)));
+    }
 }
