@@ -144,3 +144,46 @@ async fn attempt(running: RunningJob, stop: CancellationToken) -> Result<(), Job
         () = stopped => Err(JobError::Later("the service stopped".to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn later(text: &str) -> Result<(), JobError> {
+        Err(JobError::Later(text.to_owned()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_takes_a_minute_is_ended_within_its_lease() {
+        let slow = Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(59_999)).await;
+            Ok(())
+        });
+        let endless = Box::pin(std::future::pending());
+
+        assert_eq!(attempt(slow, CancellationToken::new()).await, Ok(()));
+        assert_eq!(
+            attempt(endless, CancellationToken::new()).await,
+            later("the attempt took too long")
+        );
+        let lease = Duration::from_secs(LEASE_S.unsigned_abs());
+        assert!(ATTEMPT_TIMEOUT + STOP_GRACE < lease, "nobody else may run it meanwhile");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_running_attempt_has_a_few_seconds_when_the_service_stops() {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let short = Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(4_999)).await;
+            Err(JobError::Never("its own result".to_owned()))
+        });
+
+        assert_eq!(
+            attempt(short, stop.clone()).await,
+            Err(JobError::Never("its own result".to_owned()))
+        );
+        let endless = Box::pin(std::future::pending());
+        assert_eq!(attempt(endless, stop).await, later("the service stopped"));
+    }
+}

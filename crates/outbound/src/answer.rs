@@ -398,4 +398,107 @@ mod tests {
             CallErrorKind::Timeout(CallPhase::BetweenBytes)
         );
     }
+
+    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> Response<()> {
+        let mut response = Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        response.body(()).unwrap()
+    }
+
+    #[test]
+    fn a_head_is_passed_on_only_if_its_status_and_framing_leave_no_doubt() {
+        let (twice, length) = (
+            [("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
+            [("transfer-encoding", "chunked"), ("content-length", "1")],
+        );
+        for (response, problem) in [
+            (head(200, &[]), None),
+            (head(599, &[("content-length", "1")]), None),
+            (head(200, &[("transfer-encoding", "Chunked")]), None),
+            (head(101, &[]), Some("it switches protocols")),
+            (head(100, &[]), Some("its status is none of HTTP's")),
+            (head(199, &[]), Some("its status is none of HTTP's")),
+            (head(600, &[]), Some("its status is none of HTTP's")),
+            (head(999, &[]), Some("its status is none of HTTP's")),
+            (head(200, &length), Some("it has both Transfer-Encoding and Content-Length")),
+            (head(200, &twice), Some("its Transfer-Encoding is not chunked")),
+            (
+                head(200, &[("transfer-encoding", "gzip, chunked")]),
+                Some("its Transfer-Encoding is not chunked"),
+            ),
+            (head(200, &[("transfer-encoding", "")]), Some("its Transfer-Encoding is not chunked")),
+        ] {
+            assert_eq!(check_head(&response).err(), problem, "{response:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_has_at_most_a_hundred_headers_and_64_kib() {
+        let with = |headers: usize, bytes: usize| {
+            let mut response = Response::new(());
+            for number in 1..headers {
+                let name = http::HeaderName::try_from(format!("x-{number}")).unwrap();
+                response.headers_mut().insert(name, http::HeaderValue::from_static(""));
+            }
+            let rest = bytes - head_bytes(response.headers()) - "y: \r\n".len();
+            let value = http::HeaderValue::try_from("a".repeat(rest)).unwrap();
+            response.headers_mut().insert("y", value);
+            check_head(&response).err()
+        };
+
+        assert_eq!(with(100, HEAD_BYTES_MAX), None);
+        assert_eq!(with(101, HEAD_BYTES_MAX), Some("it has too many headers"));
+        assert_eq!(with(1, HEAD_BYTES_MAX + 1), Some("its head is too large"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_longer_than_asked_for_is_given_from_its_beginning_and_goes_on() {
+        let limits = ReadLimits::bytes(4);
+        for (head, parts) in [
+            (CHUNKED, vec![chunk(1, "abc"), chunk(1, "de"), chunk(1, "f"), chunk(1, "")]),
+            ("Content-Length: 6", vec![(1, "abcde".to_owned()), (1, "f".to_owned())]),
+        ] {
+            let mut body = body(head, parts).await;
+            let ReadUpTo::Partial(first) = body.read_up_to(limits).await.unwrap() else {
+                panic!("it is longer")
+            };
+            assert_eq!(first, "abcde");
+            assert_eq!(body.next().await.unwrap().as_deref(), Some(&b"f"[..]));
+            assert_eq!(body.next().await.unwrap(), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_of_exactly_the_limit_is_whole() {
+        for (head, parts) in [
+            (CHUNKED, vec![chunk(1, "ab"), chunk(1, "cd"), chunk(1, "")]),
+            ("Content-Length: 4", vec![(1, "abcd".to_owned())]),
+        ] {
+            let mut body = body(head, parts).await;
+            let read = body.read_up_to(ReadLimits::bytes(4)).await.unwrap();
+            assert!(matches!(read, ReadUpTo::Whole(bytes) if bytes == "abcd"), "{head}");
+            assert_eq!(body.next().await.unwrap(), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_length_is_known_where_it_was_announced() {
+        let announced = body("Content-Length: 4", Vec::new()).await;
+        let unknown = body(CHUNKED, Vec::new()).await;
+
+        assert_eq!((announced.length(), unknown.length()), (Some(4), None));
+        assert!(!announced.is_event_stream());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trailers_are_dropped_and_no_part_is_empty() {
+        let end = (1, "0\r\nx-trailer: 1\r\n\r\n".to_owned());
+        let mut body = body(CHUNKED, vec![chunk(1, "a"), end]).await;
+
+        assert_eq!(body.next().await.unwrap().as_deref(), Some(&b"a"[..]));
+        assert_eq!(body.next().await.unwrap(), None);
+        assert_eq!(body.next().await.unwrap(), None, "the end stays the end");
+    }
 }

@@ -137,3 +137,87 @@ impl Body for RequestBody {
 fn as_u64(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A spooled body of these parts; an error is its end.
+    struct SpooledParts(VecDeque<Result<&'static [u8], &'static str>>);
+
+    impl Body for SpooledParts {
+        type Data = Bytes;
+        type Error = BodyError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+            let part = self.0.pop_front();
+            Poll::Ready(part.map(|part| match part {
+                Ok(bytes) => Ok(Frame::data(Bytes::from_static(bytes))),
+                Err(problem) => Err(problem.into()),
+            }))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            let bytes = self.0.iter().flatten().map(|part| as_u64(part.len())).sum();
+            SizeHint::with_exact(bytes)
+        }
+    }
+
+    fn spooled<const N: usize>(parts: [Result<&'static [u8], &'static str>; N]) -> RequestBody {
+        RequestBody::spooled(SpooledParts(parts.into()))
+    }
+
+    async fn next(body: &mut RequestBody) -> Option<Result<Bytes, String>> {
+        let frame = body.frame().await?;
+        Some(frame.map(|frame| frame.into_data().unwrap()).map_err(|error| error.to_string()))
+    }
+
+    #[tokio::test]
+    async fn bytes_in_memory_leave_in_one_part_and_can_be_signed_before() {
+        let mut body = RequestBody::whole(Bytes::from_static(b"abc"));
+
+        assert!(matches!(body.view(), BodyContentView::InMemory(b"abc")));
+        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(3), false));
+        assert_eq!(next(&mut body).await, Some(Ok(Bytes::from_static(b"abc"))));
+        assert_eq!(next(&mut body).await, None);
+        assert!(body.is_end_stream());
+        assert_eq!(body.progress().get(), 0, "nothing counts them");
+    }
+
+    #[tokio::test]
+    async fn no_body_is_at_its_end_before_it_begins() {
+        for mut body in [RequestBody::empty(), RequestBody::default()] {
+            assert!(matches!(body.view(), BodyContentView::InMemory(b"")));
+            assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
+            assert_eq!(next(&mut body).await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_spooled_body_is_read_as_it_leaves_and_each_part_is_counted() {
+        let mut body = spooled([Ok(b"ab"), Ok(b"c")]);
+        let progress = body.progress();
+
+        assert!(matches!(body.view(), BodyContentView::Spooled));
+        assert_eq!((body.size_hint().exact(), progress.get()), (Some(3), 0));
+        assert_eq!(next(&mut body).await, Some(Ok(Bytes::from_static(b"ab"))));
+        assert_eq!((body.size_hint().exact(), progress.get()), (Some(1), 1));
+        assert_eq!(next(&mut body).await, Some(Ok(Bytes::from_static(b"c"))));
+        assert_eq!(next(&mut body).await, None);
+        assert_eq!(progress.get(), 3, "its end is progress too");
+        assert_eq!(body.progress().get(), 3, "the counter is that of the body");
+    }
+
+    #[tokio::test]
+    async fn a_spooled_body_that_cannot_be_read_fails_with_its_own_error() {
+        let mut body = spooled([Ok(b"ab"), Err("the file is gone")]);
+
+        assert!(next(&mut body).await.unwrap().is_ok());
+        assert_eq!(next(&mut body).await, Some(Err("the file is gone".to_owned())));
+    }
+}

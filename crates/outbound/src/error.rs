@@ -134,3 +134,62 @@ impl fmt::Display for CallPhase {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_a_text_of_its_own_for_logs() {
+        for (kind, text) in [
+            (CallErrorKind::Connect, "no connection could be made"),
+            (CallErrorKind::Tls, "the TLS handshake failed"),
+            (CallErrorKind::Timeout(CallPhase::Connect), "no progress in time while connecting"),
+            (
+                CallErrorKind::Timeout(CallPhase::Tls),
+                "no progress in time during the TLS handshake",
+            ),
+            (
+                CallErrorKind::Timeout(CallPhase::FirstByte),
+                "no progress in time before the answer began",
+            ),
+            (
+                CallErrorKind::Timeout(CallPhase::BetweenBytes),
+                "no progress in time in the middle of the answer",
+            ),
+            (
+                CallErrorKind::BadResponse("it was cut short"),
+                "the answer cannot be used: it was cut short",
+            ),
+            (CallErrorKind::Closed, "the connection ended before an answer began"),
+            (CallErrorKind::Build, "the request could not be built"),
+            (
+                CallErrorKind::Signing("the signer is gone"),
+                "the request could not be signed: the signer is gone",
+            ),
+        ] {
+            assert_eq!(kind.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn only_a_response_means_that_something_was_sent_and_nothing_of_these_is_tried_again() {
+        let response = ClientError::bad_response("it was cut short");
+        let (built, signed) = (ClientError::build("no host"), ClientError::signing("gone"));
+
+        assert_eq!((response.fault, response.sent), (CallFault::Theirs, true));
+        for ours in [&built, &signed] {
+            assert_eq!((ours.fault, ours.sent), (CallFault::Ours, false));
+        }
+        assert!(![&response, &built, &signed].iter().any(|error| error.retryable));
+    }
+
+    #[test]
+    fn the_error_below_is_kept_for_logs_and_not_part_of_the_text() {
+        let error = ClientError::bad_response("it was cut short").because("10.0.0.7 hush");
+
+        assert_eq!(error.to_string(), "the answer cannot be used: it was cut short");
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("10.0.0.7 hush"));
+        assert!(ClientError::signing("gone").source().is_none());
+    }
+}

@@ -73,6 +73,8 @@ impl InformationalResponses {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
@@ -103,5 +105,56 @@ mod tests {
         let answer = [b"HTTP/1.1 200 OK\r\n\r\n", body.as_slice()].concat();
 
         assert!(!verdict(&answer, 11));
+    }
+
+    #[test]
+    fn a_next_request_counts_anew() {
+        let mut seen = InformationalResponses::new();
+        assert!(!seen.are_too_many(&HINT.repeat(8)));
+        assert!(!seen.are_too_many(b"HTTP/1.1 200 OK\r\n\r\n"));
+
+        seen = InformationalResponses::new();
+
+        assert!(!seen.are_too_many(&HINT.repeat(8)));
+        assert!(seen.are_too_many(HINT));
+    }
+
+    #[test]
+    fn a_header_that_looks_like_a_status_line_is_none() {
+        let hint = b"HTTP/1.1 103 Early Hints\r\nx: y\r\nHTTP/1.1 100 no\r\n\r\n";
+
+        assert!(!verdict(&[hint.repeat(8).as_slice(), b"HTTP/1.1 200 OK\r\n\r\n"].concat(), 9));
+        assert!(verdict(&hint.repeat(9), 9));
+    }
+
+    proptest! {
+        /// How bytes are cut into pieces on their way decides nothing.
+        #[test]
+        fn the_verdict_is_that_of_the_bytes_and_not_of_their_pieces(
+            hints in 0_usize..12, body in "[ -~\r\n]{0,60}", cuts in prop::collection::vec(1_usize..50, 1..20),
+        ) {
+            let bytes = [HINT.repeat(hints), format!("HTTP/1.1 200 OK\r\n\r\n{body}").into_bytes()].concat();
+            let mut seen = InformationalResponses::new();
+            let (mut rest, mut were_too_many) = (bytes.as_slice(), false);
+            for cut in cuts.iter().cycle() {
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                were_too_many |= seen.are_too_many(piece);
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+
+            prop_assert_eq!(were_too_many, hints > usize::from(INFORMATIONAL_MAX));
+            prop_assert_eq!(verdict(&bytes, bytes.len()), were_too_many);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(pieces: Vec<Vec<u8>>) {
+            let mut seen = InformationalResponses::new();
+            for piece in pieces {
+                let _too_many = seen.are_too_many(&piece);
+            }
+        }
     }
 }

@@ -100,6 +100,8 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -146,5 +148,83 @@ mod tests {
 
         assert!(OutboundResolver::new(true).call(name()).await.is_ok());
         assert!(OutboundResolver::new(false).call(name()).await.is_err());
+    }
+
+    #[test]
+    fn the_edges_of_private_networks_are_exact() {
+        for (inside, outside) in [
+            ("0.255.255.255", "1.0.0.0"),
+            ("10.0.0.0", "9.255.255.255"),
+            ("10.255.255.255", "11.0.0.0"),
+            ("100.64.0.0", "100.63.255.255"),
+            ("100.127.255.255", "100.128.0.0"),
+            ("169.254.0.0", "169.253.255.255"),
+            ("172.16.0.0", "172.15.255.255"),
+            ("172.31.255.255", "172.32.0.0"),
+            ("192.0.0.255", "192.0.1.0"),
+            ("192.0.2.0", "192.0.3.0"),
+            ("192.168.0.0", "192.167.255.255"),
+            ("198.19.255.255", "198.20.0.0"),
+            ("198.51.100.0", "198.51.101.0"),
+            ("203.0.113.255", "203.0.114.0"),
+            ("224.0.0.0", "223.255.255.255"),
+            ("2001:1ff::", "2001:200::"),
+            ("2001:db8:ffff::", "2001:db9::"),
+            ("2002:ffff::", "2003::"),
+            ("1fff:ffff::", "2000::"),
+            ("4000::", "3fff:ffff::"),
+        ] {
+            assert!(!is_public_host(inside), "{inside}");
+            assert!(is_public_host(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine_are_not_public_in_any_spelling() {
+        for name in ["localhost", "LocalHost", "localhost.", "a.localhost", "A.LOCALHOST."] {
+            assert!(!is_public_host(name), "{name}");
+        }
+        // They are looked up, and what is found is looked at again.
+        for name in ["localhost.example", "mylocalhost", "127.1", "0x7f000001", "2130706433"] {
+            assert!(is_public_host(name), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn other_spellings_of_addresses_of_this_machine_are_refused_when_they_are_looked_up() {
+        for spelling in ["127.1", "2130706433", "0x7f000001"] {
+            let name: Name = spelling.parse().unwrap();
+            if let Ok(found) = OutboundResolver::new(false).call(name).await {
+                let found: Vec<SocketAddr> = found.collect();
+                assert!(found.iter().all(|address| is_public(address.ip())), "{found:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_of_version_4_is_judged_alike_in_its_other_form(bits: u32) {
+            let ip = Ipv4Addr::from_bits(bits);
+
+            prop_assert_eq!(is_public_v4(ip), is_public_v6(ip.to_ipv6_mapped()));
+            prop_assert_eq!(is_public_host(&ip.to_string()), is_public_v4(ip));
+            if ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_broadcast() {
+                prop_assert!(!is_public_v4(ip));
+            }
+        }
+
+        /// An address in a tunnel to version 4 is none of its own.
+        #[test]
+        fn no_tunnel_leads_to_a_private_address(bits: u32) {
+            let [a, b] = [bits >> 16, bits & 0xffff].map(|half| u16::try_from(half).unwrap());
+            for tunnel in [
+                Ipv6Addr::new(0x2002, a, b, 0, 0, 0, 0, 1),
+                Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, a, b),
+                Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, !a, !b),
+                Ipv6Addr::new(0, 0, 0, 0, 0, 0, a, b),
+            ] {
+                prop_assert!(!is_public_v6(tunnel), "{}", tunnel);
+            }
+        }
     }
 }

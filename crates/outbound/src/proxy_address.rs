@@ -180,6 +180,8 @@ impl std::fmt::Debug for ProxyAddress {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -195,5 +197,125 @@ mod tests {
         let address = ProxyAddress::parse("http://hush:hush@hush.example:80", true).unwrap();
 
         assert!(!format!("{address:?}").contains("hush"));
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_used_is_refused_with_what_it_must_be() {
+        let unreadable = "has a user or a password that is not percent-encoded text";
+        for (text, problem) in [
+            ("", WANTED),
+            ("8.8.8.8:80", WANTED),
+            ("https://8.8.8.8:80", WANTED),
+            ("socks4://8.8.8.8:80", WANTED),
+            ("HTTP://8.8.8.8:80", WANTED),
+            ("http://8.8.8.8", WANTED),
+            ("http://8.8.8.8:0", WANTED),
+            ("http://8.8.8.8:65536", WANTED),
+            ("http://8.8.8.8:80/path", WANTED),
+            ("http://8.8.8.8:80?q", WANTED),
+            ("http://8.8.8.8:80#f", WANTED),
+            ("http://:80", WANTED),
+            ("http://user@", WANTED),
+            ("http://a b:80", WANTED),
+            ("http://a%zz:b@8.8.8.8:80", unreadable),
+            ("http://a%4:b@8.8.8.8:80", unreadable),
+            ("http://a:b%@8.8.8.8:80", unreadable),
+            ("http://a:b%ff@8.8.8.8:80", unreadable),
+            ("http://a:b%0d%0a@8.8.8.8:80", unreadable),
+            (
+                "http://a%3Ab:c@8.8.8.8:80",
+                "has a user with a colon, which no HTTP proxy can be told",
+            ),
+            ("http://127.0.0.1:80", "must not be on this machine or in a private network"),
+            ("http://[::1]:80", "must not be on this machine or in a private network"),
+            ("http://localhost:80", "must not be on this machine or in a private network"),
+        ] {
+            assert_eq!(ProxyAddress::parse(text, false).err(), Some(problem), "{text}");
+        }
+    }
+
+    #[test]
+    fn socks_carries_255_bytes_of_a_user_and_as_many_of_a_password() {
+        let parse = |user: usize, password: usize| {
+            let (user, password) = ("u".repeat(user), "p".repeat(password));
+            ProxyAddress::parse(&format!("socks5://{user}:{password}@8.8.8.8:1080"), false).err()
+        };
+        let too_long = "has a user or a password of more than 255 bytes, which SOCKS5 cannot carry";
+
+        assert_eq!(parse(255, 255), None);
+        assert_eq!(parse(256, 1), Some(too_long));
+        assert_eq!(parse(1, 256), Some(too_long));
+        let of_http = format!("http://{}:x@8.8.8.8:80", "u".repeat(300));
+        assert!(ProxyAddress::parse(&of_http, false).is_ok(), "HTTP has no such limit");
+    }
+
+    #[test]
+    fn proxies_that_differ_in_anything_are_different_ones() {
+        let parse = |text: &str| ProxyAddress::parse(text, true).unwrap();
+        let one = parse("http://a:b@proxy.example:80");
+
+        assert_eq!(one, parse("http://a:b@proxy.example:80/"));
+        assert_eq!(one, parse("http://%61:%62@proxy.example:80"));
+        assert_eq!(
+            parse("socks5://a:b@proxy.example:80"),
+            parse("socks5h://a:b@proxy.example:80"),
+            "either looks names up itself"
+        );
+        for other in [
+            "http://a:c@proxy.example:80",
+            "http://b:b@proxy.example:80",
+            "http://a@proxy.example:80",
+            "http://proxy.example:80",
+            "http://a:b@proxy.example:81",
+            "http://a:b@other.example:80",
+            "socks5://a:b@proxy.example:80",
+        ] {
+            assert_ne!(one, parse(other), "{other}");
+        }
+        assert_ne!(one, ProxyAddress::parse("http://a:b@proxy.example:80", false).unwrap());
+    }
+
+    #[test]
+    fn a_proxy_is_told_the_port_also_where_it_is_the_usual_one() {
+        for (to, told) in [
+            ("https://a.example/x?y", "https://a.example:443/"),
+            ("http://a.example", "http://a.example:80/"),
+            ("https://a.example:8443/x", "https://a.example:8443/x"),
+            ("https://[2001:db8::1]/", "https://[2001:db8::1]:443/"),
+        ] {
+            assert_eq!(with_port(&to.parse().unwrap()).unwrap(), told.parse::<Uri>().unwrap());
+        }
+        assert!(with_port(&"/path".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_login_is_sent_as_basic_credentials_that_no_log_shows() {
+        let address =
+            ProxyAddress::parse("http://Aladdin:open%20sesame@8.8.8.8:80", false).unwrap();
+
+        let header = address.login.unwrap().basic().unwrap();
+
+        // The example of RFC 7617.
+        assert_eq!(header, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_back_from_its_escapes(text in "\\PC{0,20}") {
+            let escaped: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+
+            let read = decoded(&escaped.concat()).unwrap();
+            prop_assert_eq!(read.as_str(), &text);
+        }
+
+        /// What is said of an address is shown to customers and written to logs.
+        #[test]
+        fn nothing_of_an_address_is_repeated(text in any::<String>(), secret in "[a-z]{6,12}") {
+            for address in [text.clone(), format!("http://{secret}:{secret}%@{text}"), format!("ftp://{secret}")] {
+                if let Err(problem) = ProxyAddress::parse(&address, false) {
+                    prop_assert!(!problem.contains(&secret));
+                }
+            }
+        }
     }
 }

@@ -67,3 +67,76 @@ fn is_usable(uri: &Uri) -> bool {
     let has_port = uri.port_u16().is_some();
     is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Uri, String> {
+        let mut problems = Vec::new();
+        let uri = absolute_uri("base_url", text, &mut problems);
+        match (uri, problems.as_slice()) {
+            (Some(uri), []) => Ok(uri),
+            (None, [problem]) => Err(problem.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_scheme_and_a_host() {
+        for text in [
+            "http://a.example",
+            "https://a.example/v1?x=1",
+            "HTTPS://A.example",
+            "https://a.example:65535",
+            "http://127.0.0.1:1",
+            "https://[::1]",
+            "https://[::1]:443/",
+        ] {
+            assert!(read(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_a_problem_of_its_key() {
+        for text in [
+            "",
+            "a.example",
+            "/v1",
+            "ftp://a.example",
+            "https://",
+            "https:///v1",
+            "https://user@a.example",
+            "https://user:password@a.example",
+            "https://a.example#top",
+            "https://a.example:",
+            "https://a.example:0x50",
+            "https://a.example:65536",
+            "https://a.example:-1",
+            "https://a example",
+            " https://a.example",
+        ] {
+            assert_eq!(
+                read(text),
+                Err("base_url: must be http:// or https:// with a host, and without a user or a fragment"
+                    .to_owned()),
+                "{text}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_leads_to_a_host_without_a_user(text in any::<String>(), near in "https?://[a-z@:/#?.0-9-]{0,20}") {
+            for written in [&text, &near] {
+                if let Ok(uri) = read(written) {
+                    prop_assert!(matches!(uri.scheme_str(), Some("http" | "https")));
+                    prop_assert!(uri.host().is_some_and(|host| !host.is_empty()), "{}", written);
+                    prop_assert!(!uri.authority().unwrap().as_str().contains('@'));
+                }
+            }
+        }
+    }
+}

@@ -115,13 +115,14 @@ impl<'p> LockedKeyFile<'p> {
         let path = self.path;
         let kept = keys(path)?
             .ok_or_else(|| KeyFileError::Missing { path: path.display().to_string() })?;
-        let id = fresh_id(&kept, now);
         let lost = in_force.keys().filter(|key| {
             needed.iter().any(|wanted| wanted == key.id())
                 && kept.iter().all(|known| known.id() != key.id())
         });
         let lost: Vec<MasterKey> = lost.cloned().collect();
-        let all = [MasterKey::generate(&id, random)].into_iter().chain(kept).chain(lost).collect();
+        let older = [kept, lost].concat();
+        let id = fresh_id(&older, now);
+        let all = [MasterKey::generate(&id, random)].into_iter().chain(older).collect();
         Keyring::new(all).ok_or_else(|| empty(path))
     }
 
@@ -332,5 +333,113 @@ mod tests {
         let refused = read(&path).map(|_| ()).unwrap_err().to_string();
 
         assert!(refused.contains("line 2"), "{refused}");
+    }
+
+    /// Otherwise the file would name one id twice, and be refused from then on.
+    #[test]
+    fn a_new_key_never_gets_the_id_of_one_that_is_restored() {
+        let (_folder, path) = folder();
+        let first = create(&path, &Random::seeded(1)).unwrap();
+        let all = rotated(&path, &first, &["1"]).unwrap();
+        assert_eq!(ids(&all), ["7", "1"]);
+        std::fs::write(&path, BY_HAND).unwrap();
+
+        let restored = rotated(&path, &all, &["1", "7"]).unwrap();
+
+        assert_eq!(ids(&restored), ["8", "hand", "7", "1"]);
+        assert_eq!(ids(&read(&path).unwrap().unwrap()), ["8", "hand", "7", "1"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_a_key() {
+        let (folder, path) = folder();
+        let said = |error: KeyFileError| error.to_string();
+        let shown = path.display();
+
+        std::fs::write(&path, format!("{BY_HAND}\n{BY_HAND}\n")).unwrap();
+        let repeated = said(read(&path).map(|_| ()).unwrap_err());
+        std::fs::write(&path, "\n \n").unwrap();
+        let nothing = said(read(&path).map(|_| ()).unwrap_err());
+        std::fs::write(&path, "hush:aHVzaA==").unwrap();
+        let short = said(read(&path).map(|_| ()).unwrap_err());
+        std::fs::write(&path, [0xff, 0xfe]).unwrap();
+        let binary = said(read(&path).map(|_| ()).unwrap_err());
+
+        assert_eq!(
+            repeated,
+            format!("line 2 of the key file {shown} repeats the id `hand`: ids must be unique")
+        );
+        assert_eq!(
+            nothing,
+            format!("line 1 of the key file {shown} is missing: the file is empty")
+        );
+        assert!(short.starts_with(&format!("line 1 of the key file {shown} must be ID:BASE64")));
+        assert!(!short.contains("hush") && !short.contains("aHVz"), "{short}");
+        assert_eq!(binary, format!("the key file {shown} cannot be used"));
+        assert!(read(folder.path()).is_err(), "a folder is no key file");
+    }
+
+    #[test]
+    fn a_file_that_another_process_creates_in_the_meantime_is_kept() {
+        let (_folder, path) = folder();
+        std::fs::write(&path, BY_HAND).unwrap();
+
+        let keyring = create(&path, &Random::seeded(1)).unwrap();
+
+        assert_eq!(ids(&keyring), ["hand"]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), BY_HAND);
+    }
+
+    #[test]
+    fn of_many_that_create_a_file_all_have_the_same_key_or_are_told_to_try_again() {
+        let (_folder, path) = folder();
+        let made: Vec<Result<Keyring, KeyFileError>> = std::thread::scope(|scope| {
+            let path = &path;
+            let threads: Vec<_> = (0..8)
+                .map(|seed| scope.spawn(move || create(path, &Random::seeded(seed))))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+
+        let written = std::fs::read_to_string(&path).unwrap();
+        for one in made {
+            match one {
+                Ok(keyring) => {
+                    let key = keyring.current().unwrap().expose();
+                    assert_eq!(written.trim(), key.as_str());
+                }
+                Err(error) => assert!(matches!(error, KeyFileError::Busy { .. }), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_lock_keeps_others_out_until_it_is_dropped_and_is_no_key_file() {
+        let (_folder, path) = folder();
+        let held = LockedKeyFile::lock(&path).unwrap();
+
+        let refused = LockedKeyFile::lock(&path).map(|_| ()).unwrap_err();
+
+        assert_eq!(
+            refused.to_string(),
+            format!(
+                "the key file {} is being changed by another process; try again",
+                path.display()
+            )
+        );
+        assert!(read(&path).unwrap().is_none());
+        assert_eq!(mode(&path.with_file_name("keys.lock")), 0o600);
+        drop(held);
+        assert!(LockedKeyFile::lock(&path).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_an_error_and_not_a_missing_file() {
+        let (folder, _) = folder();
+        let path = folder.path().join("missing").join("keys");
+
+        assert!(read(&path).unwrap().is_none());
+        let refused = create(&path, &Random::seeded(1)).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, KeyFileError::Io { .. }), "{refused}");
     }
 }

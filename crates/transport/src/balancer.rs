@@ -100,3 +100,97 @@ impl Drop for CoreAssignment {
         self.core.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::connection_limits::ConnectionLimits;
+    use crate::testing::settings;
+
+    const IP: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// A balancer over some cores, and what gives permits without an end.
+    fn balancer(cores: usize) -> (ConnectionBalancer, Vec<CoreInbox>, Arc<ConnectionLimits>) {
+        let (balancer, inboxes) = ConnectionBalancer::over(cores);
+        (balancer, inboxes, Arc::new(ConnectionLimits::new(&settings())))
+    }
+
+    fn core_of(assignment: &CoreAssignment) -> usize {
+        assignment.core.index
+    }
+
+    #[test]
+    fn connections_that_one_core_accepts_are_spread_over_all() {
+        let (balancer, _inboxes, limits) = balancer(3);
+
+        let assigned: Vec<CoreAssignment> =
+            (0..30).map(|_| balancer.assign(0, limits.enter(IP).unwrap()).unwrap()).collect();
+
+        for core in 0..3 {
+            assert_eq!(assigned.iter().filter(|one| one.is_at(core)).count(), 10, "core {core}");
+        }
+    }
+
+    #[test]
+    fn a_core_keeps_its_own_connection_while_no_other_has_fewer() {
+        let (balancer, _inboxes, limits) = balancer(2);
+        let assign = |core| balancer.assign(core, limits.enter(IP).unwrap()).unwrap();
+
+        let held = [assign(1), assign(1), assign(0)];
+
+        assert_eq!(held.each_ref().map(core_of), [1, 0, 0]);
+        assert!(balancer.assign(2, limits.enter(IP).unwrap()).is_none(), "there is no core 2");
+    }
+
+    #[test]
+    fn a_small_difference_is_borne_when_there_are_many() {
+        assert_eq!([0, 63, 64, 128, 6_400].map(bearable), [0, 63, 65, 130, 6_500]);
+        let (balancer, _inboxes, limits) = balancer(2);
+        let assign = |core| balancer.assign(core, limits.enter(IP).unwrap()).unwrap();
+        let _on_both: Vec<CoreAssignment> = (0..128).map(|number| assign(number % 2)).collect();
+
+        let more = [assign(0), assign(0), assign(0)];
+
+        assert_eq!(more.each_ref().map(core_of), [0, 0, 1], "a third one more is too many");
+    }
+
+    #[test]
+    fn an_ended_connection_leaves_its_core_and_gives_its_permit_back() {
+        let (balancer, _inboxes, limits) = balancer(2);
+        let first = balancer.assign(0, limits.enter(IP).unwrap()).unwrap();
+        let second = balancer.assign(0, limits.enter(IP).unwrap()).unwrap();
+        assert_eq!((core_of(&first), core_of(&second), limits.counts().open), (0, 1, 2));
+
+        drop(first);
+
+        assert_eq!(limits.counts().open, 1);
+        let third = balancer.assign(1, limits.enter(IP).unwrap()).unwrap();
+        assert_eq!(core_of(&third), 0);
+    }
+
+    #[test]
+    fn a_connection_is_passed_on_to_its_core_and_comes_back_from_one_that_ended() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let accepted = |assignment| {
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            AcceptedConnection { stream, ip: IP, assignment }
+        };
+        let (balancer, mut inboxes, limits) = balancer(2);
+        let assignment = balancer.assign(1, limits.enter(IP).unwrap()).unwrap();
+        let other = balancer.assign(1, limits.enter(IP).unwrap()).unwrap();
+        assert!(assignment.is_at(1) && other.is_at(0));
+
+        accepted(assignment).pass_on().unwrap();
+
+        let received = inboxes[1].try_recv().unwrap();
+        assert!(received.assignment.is_at(1) && received.ip == IP);
+        assert!(inboxes[0].try_recv().is_err());
+        drop((inboxes, received));
+        let returned = accepted(other).pass_on().unwrap_err();
+        assert_eq!(limits.counts().open, 1, "it still counts, and can be served elsewhere");
+        drop(returned);
+        assert_eq!(limits.counts().open, 0);
+    }
+}

@@ -135,21 +135,14 @@ impl Drop for ConnectionPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use crate::testing::settings;
 
     fn limits(total_max: usize, per_ip_max: usize) -> Arc<ConnectionLimits> {
         Arc::new(ConnectionLimits::new(&ListenerSettings {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            cores: 1,
-            tls: None,
-            head_timeout: Duration::from_secs(30),
-            head_bytes_max: 16_384,
-            headers_max: 64,
-            write_stall_timeout: Duration::from_secs(30),
-            drain_timeout: Duration::from_secs(30),
             connections_max: total_max,
             connections_per_ip_max: per_ip_max,
             trusted_proxies: vec!["10.1.0.0/16".parse().unwrap()],
+            ..settings()
         }))
     }
 
@@ -216,5 +209,69 @@ mod tests {
             .collect();
 
         assert_eq!(held.len(), 4);
+    }
+
+    #[test]
+    fn each_way_to_end_is_counted_for_itself() {
+        let limits = limits(10, 10);
+
+        for ending in [
+            ConnectionEnding::Idle,
+            ConnectionEnding::Stalled,
+            ConnectionEnding::Stalled,
+            ConnectionEnding::Closed,
+            ConnectionEnding::Drained,
+        ] {
+            limits.ended(ending);
+        }
+
+        let counted = ConnectionCounts { closed_idle: 1, closed_stalled: 2, ..Default::default() };
+        assert_eq!(limits.counts(), counted);
+    }
+
+    #[test]
+    fn a_connection_that_the_total_refuses_does_not_count_for_its_address() {
+        let limits = limits(1, 1);
+        let first = limits.enter(ip("192.0.2.1")).unwrap();
+        for _ in 0..5 {
+            assert!(limits.enter(ip("192.0.2.2")).is_none());
+        }
+        drop(first);
+
+        assert!(limits.enter(ip("192.0.2.2")).is_some());
+        let counts = limits.counts();
+        assert_eq!((counts.refused, counts.refused_by_ip, counts.open), (5, 0, 0));
+    }
+
+    #[test]
+    fn a_network_that_its_site_refuses_does_not_use_up_its_own_places() {
+        let limits = limits(100, 1);
+        let of_site = [limits.enter(ip("2001:db8:1:1::1")), limits.enter(ip("2001:db8:1:2::1"))];
+        assert!(of_site.iter().all(Option::is_some));
+        assert!(limits.enter(ip("2001:db8:1:3::1")).is_none(), "the site has two already");
+        drop(of_site);
+
+        assert!(limits.enter(ip("2001:db8:1:3::1")).is_some());
+    }
+
+    #[test]
+    fn many_threads_never_have_more_open_than_may_be() {
+        let limits = limits(20, 7);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let limits = &limits;
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let address = ip(&format!("192.0.2.{}", (thread + round) % 5));
+                        let held: Vec<_> = (0..9).filter_map(|_| limits.enter(address)).collect();
+                        assert!(held.len() <= 7, "{}", held.len());
+                    }
+                });
+            }
+        });
+
+        let counts = limits.counts();
+        assert_eq!(counts.open, 0);
+        assert_eq!(counts.accepted + counts.refused + counts.refused_by_ip, 4 * 500 * 9);
     }
 }

@@ -16,6 +16,8 @@ mod malformed;
 mod networks;
 mod pair_files;
 mod running;
+#[cfg(test)]
+mod testing;
 mod tls;
 mod validity;
 mod watched;

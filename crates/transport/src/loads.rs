@@ -148,4 +148,47 @@ mod tests {
 
         assert_eq!(entered, 50);
     }
+
+    #[test]
+    fn a_load_takes_up_to_its_maximum_and_nothing_that_would_overflow() {
+        let load = LoadCounter::default();
+
+        assert!(load.take(3, 5) && !load.take(3, 5) && load.take(2, 5));
+        assert!(!load.take(usize::MAX, usize::MAX), "the sum has no number");
+        assert_eq!(load.amount(), 5);
+        assert!(!load.take(0, 4), "a limit that was lowered holds for what is there");
+        load.give_back(5);
+        assert!(load.take(usize::MAX, usize::MAX));
+    }
+
+    #[test]
+    fn a_dropped_guard_makes_room_for_another() {
+        let load = Arc::default();
+        let held = LoadGuard::enter(&load, 1).unwrap();
+        assert!(LoadGuard::enter(&load, 1).is_none() && LoadGuard::enter(&load, 0).is_none());
+
+        drop(held);
+
+        assert!(LoadGuard::enter(&load, 1).is_some());
+        assert_eq!(load.amount(), 0);
+    }
+
+    #[test]
+    fn a_load_in_use_survives_that_others_are_forgotten() {
+        let loads = LoadMap::default();
+        let held: Vec<Arc<LoadCounter>> =
+            (0..REMEMBERED_MIN * 3).map(|key| loads.of(key)).collect();
+        for (amount, load) in (1..).zip(&held) {
+            assert!(load.take(amount, usize::MAX));
+        }
+        for key in REMEMBERED_MIN * 3..REMEMBERED_MIN * 20 {
+            drop(loads.of(key));
+        }
+
+        for (key, load) in held.iter().enumerate() {
+            assert!(Arc::ptr_eq(load, &loads.of(key)), "{key}");
+            assert_eq!(load.amount(), key + 1);
+        }
+        assert!(loads.0.lock().by_key.len() <= held.len() * 2, "unused ones are forgotten");
+    }
 }

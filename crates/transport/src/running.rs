@@ -127,3 +127,96 @@ impl Drop for RunningListener {
         self.stop.give();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::settings;
+
+    fn listener(stop: &Arc<StopCommand>) -> RunningListener {
+        let limits = Arc::new(ConnectionLimits::new(&settings()));
+        RunningListener::new("127.0.0.1:7".parse().unwrap(), Arc::clone(stop), limits)
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_command_learns_of_it_before_and_after() {
+        let stop = StopCommand::new();
+        assert!(!stop.is_given());
+
+        tokio::join!(stop.given(), stop.given(), async { stop.give() });
+
+        assert!(stop.is_given());
+        stop.given().await;
+        stop.give();
+        stop.given().await;
+    }
+
+    /// A command that comes between the look and the wait is not missed.
+    #[test]
+    fn no_command_is_lost_between_threads() {
+        for _ in 0..500 {
+            let stop = Arc::new(StopCommand::new());
+            let giving = Arc::clone(&stop);
+            let thread = std::thread::spawn(move || giving.give());
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(stop.given());
+            thread.join().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn dropping_a_listener_gives_the_command() {
+        let stop = Arc::new(StopCommand::new());
+        let listener = listener(&stop);
+        assert_eq!(listener.address().port(), 7);
+        assert!(!stop.is_given());
+
+        drop(listener);
+
+        stop.given().await;
+    }
+
+    #[tokio::test]
+    async fn stopping_waits_for_each_core_until_it_is_drained_and_ends_its_thread() {
+        let stop = Arc::new(StopCommand::new());
+        let mut listener = listener(&stop);
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        for core in 0..2 {
+            let (say_drained, drained) = oneshot::channel();
+            let (end, told_to_end) = oneshot::channel::<()>();
+            let ended = ended.clone();
+            let thread = std::thread::spawn(move || {
+                say_drained.send(()).unwrap();
+                assert!(told_to_end.blocking_recv().is_err(), "the other side is dropped");
+                ended.send(core).unwrap();
+            });
+            listener.add(CoreThread { drained, end, thread });
+        }
+
+        listener.drain().await;
+        assert!(has_ended.try_recv().is_err(), "the cores run on after the connections ended");
+        listener.drain().await;
+        listener.stop().await;
+
+        let mut cores: Vec<i32> = has_ended.try_iter().collect();
+        cores.sort_unstable();
+        assert_eq!(cores, [0, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_core_that_panicked_keeps_nobody_waiting() {
+        let stop = Arc::new(StopCommand::new());
+        let mut listener = listener(&stop);
+        let (say_drained, drained) = oneshot::channel::<()>();
+        let (end, _told_to_end) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let _dropped_by_the_panic = say_drained;
+            panic!("of this test");
+        });
+        listener.add(CoreThread { drained, end, thread });
+
+        listener.stop().await;
+
+        assert!(stop.is_given());
+    }
+}

@@ -2,6 +2,8 @@
 //! not report.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
@@ -78,11 +80,16 @@ fn time(tag: u8, contents: &[u8]) -> Option<Timestamp> {
     let part = |from: usize, to: usize| text.get(from..to);
     let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
     let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
-    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
+    let written: DateTime =
+        format!("{year}-{month}-{day}T{hour}:{minute}:{second}").parse().ok()?;
+    // The last second of the year 9999, which says that there is no end, is beyond the last time.
+    Some(Offset::UTC.to_timestamp(written).unwrap_or(Timestamp::MAX))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn made(begins: (i32, u8, u8), ends: (i32, u8, u8)) -> Vec<u8> {
@@ -124,6 +131,82 @@ mod tests {
                 changed[place] = byte;
                 let _read = CertificateValidity::of(&changed);
             }
+        }
+    }
+
+    /// RFC 5280, 4.1.2.5: so a certificate is written that has no end.
+    #[test]
+    fn a_certificate_without_an_end_is_valid_for_as_long_as_times_go() {
+        assert_eq!(time(GENERALIZED_TIME, b"99991231235959Z"), Some(Timestamp::MAX));
+        let endless = CertificateValidity::of(&made((2026, 1, 1), (9999, 12, 31))).unwrap();
+
+        assert_eq!(endless.begins, at("2026-01-01T00:00:00Z"));
+        assert!(endless.holds_at(at("9999-12-30T00:00:00Z")));
+    }
+
+    #[test]
+    fn two_digits_of_a_year_are_of_the_years_1950_to_2049() {
+        for (contents, expected) in [
+            ("500101000000Z", "1950-01-01T00:00:00Z"),
+            ("991231235959Z", "1999-12-31T23:59:59Z"),
+            ("000101000000Z", "2000-01-01T00:00:00Z"),
+            ("491231235959Z", "2049-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(time(UTC_TIME, contents.as_bytes()), Some(at(expected)), "{contents}");
+        }
+    }
+
+    #[test]
+    fn times_that_the_standard_does_not_allow_are_not_read() {
+        for (tag, contents) in [
+            (UTC_TIME, "2601010000Z"),
+            (UTC_TIME, "260101000000"),
+            (UTC_TIME, "260101000000+0100"),
+            (UTC_TIME, "20260101000000Z"),
+            (UTC_TIME, "261301000000Z"),
+            (UTC_TIME, "260230000000Z"),
+            (UTC_TIME, "260101240000Z"),
+            (UTC_TIME, "26010100000éZ"),
+            (GENERALIZED_TIME, "260101000000Z"),
+            (GENERALIZED_TIME, "20260101000000.5Z"),
+            (GENERALIZED_TIME, "-1260101000000Z"),
+            (GENERALIZED_TIME, "+0260101000000Z"),
+            (SEQUENCE, "20260101000000Z"),
+            (UTC_TIME, ""),
+            (UTC_TIME, "Z"),
+        ] {
+            assert_eq!(time(tag, contents.as_bytes()), None, "{contents}");
+        }
+        assert_eq!(time(UTC_TIME, &[0xff; 13]), None);
+    }
+
+    #[test]
+    fn a_length_may_be_written_in_up_to_four_bytes_and_never_beyond_the_input() {
+        let long = [&[UTC_TIME, 0x84, 0, 0, 0, 2], &b"ab"[..], &b"rest"[..]].concat();
+        assert_eq!(element(&long), Some((UTC_TIME, &b"ab"[..], &b"rest"[..])));
+        for bytes in [
+            &[][..],
+            &[UTC_TIME],
+            &[UTC_TIME, 0x80],
+            &[UTC_TIME, 0x85, 0, 0, 0, 0, 0],
+            &[UTC_TIME, 0x84, 0xff, 0xff, 0xff, 0xff],
+            &[UTC_TIME, 0xff],
+            &[UTC_TIME, 3, 1, 2],
+        ] {
+            assert_eq!(element(bytes), None, "{bytes:?}");
+        }
+        assert_eq!(contents(&[UTC_TIME, 0], SEQUENCE), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(
+            bytes: Vec<u8>, nested in prop::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let length = u8::try_from(nested.len()).unwrap();
+            let inner = [&[SEQUENCE, length], &nested[..]].concat();
+            let outer = [&[SEQUENCE, length + 2], &inner[..]].concat();
+            let _read = (CertificateValidity::of(&bytes), CertificateValidity::of(&outer));
         }
     }
 }

@@ -30,19 +30,25 @@ impl RequestedRange {
         let Some((first, last)) = range.and_then(|range| range.trim().split_once('-')) else {
             return Ok(Some(Self::Whole));
         };
-        let bounds = match (first.parse::<u64>(), last.parse::<u64>()) {
-            (Ok(from), Ok(to)) if from <= to => from..to.saturating_add(1).min(length),
-            (Ok(from), Err(_)) if last.is_empty() => from..length,
-            (Err(_), Ok(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
+        let bounds = match (position(first), position(last)) {
+            (Some(from), Some(to)) if from <= to => from..to.saturating_add(1).min(length),
+            (Some(from), None) if last.is_empty() => from..length,
+            (None, Some(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
             _ => return Ok(Some(Self::Whole)),
         };
         Ok((!bounds.is_empty()).then_some(Self::Part(bounds)))
     }
 }
 
+/// A position in the file: digits alone.
+fn position(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -100,5 +106,57 @@ mod tests {
             RequestedRange::read(&headers, "\"other\"", 10),
             Err(ApiError::SeveralRanges)
         ));
+    }
+
+    /// Only digits are a position (RFC 9110, section 14.1.1).
+    #[test]
+    fn a_sign_or_a_blank_is_no_position() {
+        for text in
+            ["bytes=+0-3", "bytes=0-+3", "bytes=-+3", "bytes=0 -3", "bytes=0- 3", "bytes=--3"]
+        {
+            assert_eq!(asked(text), Some(RequestedRange::Whole), "{text}");
+        }
+        assert_eq!(asked("bytes= 0-3"), Some(RequestedRange::Part(0..4)), "blanks around it are");
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_lies_within_the_file_and_is_never_empty(
+            first in prop::option::of(0_u64..30), last in prop::option::of(0_u64..30), length in 0_u64..20,
+        ) {
+            let shown = |bound: Option<u64>| bound.map_or(String::new(), |bound| bound.to_string());
+            let text = format!("bytes={}-{}", shown(first), shown(last));
+            let headers = HeaderMap::from_iter([(header::RANGE, HeaderValue::try_from(text).unwrap())]);
+
+            let found = RequestedRange::read(&headers, "\"tag\"", length).unwrap();
+
+            // The bytes of the file that the text names, counted one by one.
+            let named: Vec<u64> = (0..length)
+                .filter(|at| match (first, last) {
+                    (Some(from), Some(to)) => (from..=to).contains(at),
+                    (Some(from), None) => *at >= from,
+                    (None, Some(suffix)) => *at >= length.saturating_sub(suffix),
+                    (None, None) => true,
+                })
+                .collect();
+            match found {
+                Some(RequestedRange::Part(part)) => prop_assert_eq!(part.collect::<Vec<_>>(), named),
+                Some(RequestedRange::Whole) => {
+                    let is_reversed = first.zip(last).is_some_and(|(from, to)| from > to);
+                    prop_assert!(is_reversed || first.is_none() && last.is_none());
+                }
+                None => prop_assert!(named.is_empty()),
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[ -~]{0,40}", near in "bytes=[0-9+ -]{0,40}", length: u64) {
+            for written in [text, near] {
+                let headers = HeaderMap::from_iter([(header::RANGE, HeaderValue::try_from(written).unwrap())]);
+                if let Ok(Some(RequestedRange::Part(part))) = RequestedRange::read(&headers, "\"tag\"", length) {
+                    prop_assert!(part.start < part.end && part.end <= length);
+                }
+            }
+        }
     }
 }

@@ -59,4 +59,18 @@ mod tests {
             assert!(matches!(check(values), Err(ApiError::InvalidIdempotencyKey)), "{values:?}");
         }
     }
+
+    #[test]
+    fn a_key_has_up_to_255_visible_characters_of_ascii() {
+        let check = |value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).unwrap();
+            read(&HeaderMap::from_iter([(http::HeaderName::from_static("idempotency-key"), value)]))
+        };
+        let longest = [b'k'; 255];
+
+        assert_eq!(check(&longest).unwrap(), Some(RequestKey::new(&longest)));
+        for wrong in [&[b'k'; 256][..], b"a\tb", "\u{e9}".as_bytes(), b"a b", b" "] {
+            assert!(matches!(check(wrong), Err(ApiError::InvalidIdempotencyKey)), "{wrong:?}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Sales: what is undone when money goes back, and in which order.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::lots::{Lot, LotSource};
 
@@ -132,4 +134,204 @@ fn an_upgrade_that_arrives_after_a_refund_of_the_month_is_undone_first() {
     both.arrived("in_2");
 
     assert_eq!(taken(&both), [0, 39_200]);
+}
+
+/// Sales of credits alone: each of one part, in one of two pots.
+fn credit_sales() -> impl Strategy<Value = Vec<Sale>> {
+    let terms = (0_i64..6_000, 0_i64..9_000, 0_usize..2);
+    prop::collection::vec(terms, 1..6).prop_map(|all| {
+        let numbered = (1_u8..).zip(all);
+        numbered
+            .map(|(number, (money, credits, pot))| {
+                let pot = ["plan:1", "plan:2"][pot];
+                sale(number, money, vec![part(PartKind::Plan, pot, money, credits, Some(number))])
+            })
+            .collect()
+    })
+}
+
+/// Sales that also have slots, of which some money was credited, and tax.
+fn mixed_sales() -> impl Strategy<Value = Vec<Sale>> {
+    let terms = (0_i64..6_000, 1_i64..9_000, 0_i64..3_000, 0_i64..=100, 0_i64..500);
+    prop::collection::vec(terms, 1..5).prop_map(|all| {
+        let numbered = (1_u8..).zip(all);
+        numbered
+            .map(|(number, (money, credits, slots, credited, tax))| {
+                let plan =
+                    part(PartKind::Plan, &format!("plan:{number}"), money, credits, Some(number));
+                let mut slot = part(PartKind::Slot, &format!("slot:{number}"), slots, 0, None);
+                slot.credited = slots * credited / 100;
+                Sale { tax, ..sale(number, money + slots + tax, vec![plan, slot]) }
+            })
+            .collect()
+    })
+}
+
+/// The sales with a lot for each part that has one.
+fn with_lots(sales: Vec<Sale>, credit: i64) -> CustomerSales {
+    let mut lots = CustomerLots::default();
+    for part in sales.iter().flat_map(|sale| &sale.parts) {
+        if let Some(id) = part.lot {
+            lots.add(Lot::new(id, LotSource::Plan, part.credits, None, at(0)));
+        }
+    }
+    CustomerSales::new(sales, lots, credit, at(100))
+}
+
+/// Reversals as they are reported: of which sale, and its new total in thousandths of its charge.
+fn reports() -> impl Strategy<Value = Vec<(usize, i64)>> {
+    prop::collection::vec((0_usize..6, 0_i64..=1_000), 0..12)
+}
+
+fn report(sales: &mut CustomerSales, place: usize, thousandths: i64) {
+    let all = sales.all();
+    let sale = &all[place % all.len()];
+    let (id, total) = (sale.id.clone(), sale.charged * thousandths / 1_000);
+    sales.reverse(&id, total);
+}
+
+proptest! {
+    #[test]
+    fn what_is_undone_depends_on_the_totals_alone(all in credit_sales(), reports in reports(), order in any::<u64>()) {
+        let mut one = with_lots(all.clone(), 0);
+        for (place, thousandths) in &reports {
+            report(&mut one, *place, *thousandths);
+        }
+        let totals: Vec<(String, i64)> =
+            one.all().iter().map(|sale| (sale.id.clone(), sale.reversed)).collect();
+        let mut other = with_lots(all, 0);
+        let first = usize::try_from(order % 1_000).unwrap() % totals.len();
+
+        for (id, total) in totals.iter().cycle().skip(first).take(totals.len()) {
+            other.reverse(id, *total);
+            other.reverse(id, *total);
+        }
+
+        prop_assert_eq!(taken(&one), taken(&other));
+        prop_assert_eq!(one.all(), other.all());
+    }
+
+    #[test]
+    fn no_more_is_taken_than_was_granted_and_all_of_it_for_all_of_the_money(
+        all in credit_sales(), reports in reports(),
+    ) {
+        let mut sales = with_lots(all, 0);
+        for (place, thousandths) in reports {
+            report(&mut sales, place, thousandths);
+            for lot in sales.lots.all() {
+                prop_assert!((0..=lot.granted).contains(&lot.taken));
+            }
+        }
+        let ids: Vec<String> = sales.all().iter().map(|sale| sale.id.clone()).collect();
+        for id in &ids {
+            sales.reverse(id, i64::MAX);
+        }
+
+        let paid_pots: Vec<&str> = sales
+            .all()
+            .iter()
+            .flat_map(|sale| &sale.parts)
+            .filter(|part| part.money > 0)
+            .map(|part| part.pot.as_str())
+            .collect();
+        for part in sales.all().iter().flat_map(|sale| &sale.parts) {
+            if part.money > 0 {
+                prop_assert_eq!(part.taken, part.credits);
+            }
+            if !paid_pots.contains(&part.pot.as_str()) {
+                prop_assert_eq!(part.taken, 0, "no money of its pot can go back");
+            }
+        }
+    }
+
+    /// A failed refund or a won dispute sets the total to zero again.
+    #[test]
+    fn money_that_came_in_again_leaves_nothing_undone(
+        all in mixed_sales(), reports in reports(), credit in 0_i64..4_000,
+    ) {
+        let mut sales = with_lots(all, credit);
+        for (place, thousandths) in reports {
+            report(&mut sales, place, thousandths);
+        }
+        let ids: Vec<String> = sales.all().iter().map(|sale| sale.id.clone()).collect();
+        for id in &ids {
+            sales.reverse(id, 0);
+        }
+
+        prop_assert!(taken(&sales).iter().all(|credits| *credits == 0), "{:?}", taken(&sales));
+        for sale in sales.all() {
+            prop_assert_eq!(sale.withdrawn, 0);
+            prop_assert!(sale.transfers.iter().all(|transfer| transfer.cents == 0));
+        }
+        prop_assert!(sales.withdrawals().iter().all(|withdrawal| withdrawal.cents == 0));
+    }
+
+    /// Cents of slots that had been credited go back once: what is withdrawn and what is taken from
+    /// other months is exactly what would have gone back twice.
+    #[test]
+    fn no_cent_of_slots_goes_back_twice(all in mixed_sales(), reports in reports(), credit in 0_i64..4_000) {
+        let mut sales = with_lots(all, credit);
+        for (place, thousandths) in reports {
+            report(&mut sales, place, thousandths);
+        }
+
+        for sale in sales.all() {
+            let weights: Vec<i64> = sale.parts.iter().map(|part| part.money).chain([sale.tax]).collect();
+            let of_slot = crate::split::split(sale.reversed, &weights)[1];
+            let slot = &sale.parts[1];
+            let twice = (of_slot - (slot.money - slot.credited)).max(0);
+            let moved: i64 = sale.transfers.iter().map(|transfer| transfer.cents).sum();
+            prop_assert_eq!(sale.withdrawn + moved, twice);
+            prop_assert!(sale.withdrawn >= 0 && sale.transfers.iter().all(|one| one.cents >= 0));
+        }
+    }
+}
+
+#[test]
+fn a_reversal_of_an_unknown_sale_changes_nothing() {
+    let pack = vec![part(PartKind::Pack, "sale:in_1", 1_000, 5_000, Some(1))];
+    let mut sales = sold(vec![sale(1, 1_000, pack)], 0);
+
+    sales.reverse("in_2", 500);
+    sales.reverse("in_1", -500);
+
+    assert_eq!((taken(&sales), sales.all()[0].reversed), (vec![0], 0));
+}
+
+#[test]
+fn sales_of_the_same_second_are_undone_in_the_order_of_their_numbers() {
+    let month = |lot| vec![part(PartKind::Plan, "plan:1", 1_000, 100, Some(lot))];
+    let numbered = |place: u8, number: &str| {
+        let sold_at = at(1);
+        Sale { sold_at, number: number.to_owned(), ..sale(place, 1_000, month(place)) }
+    };
+    // Number 10 is later than number 9 although its text sorts before.
+    let mut sales = sold(vec![numbered(1, "A-10"), numbered(2, "A-9")], 0);
+
+    sales.reverse("in_2", 1_000);
+
+    assert_eq!(taken(&sales), [100, 0]);
+}
+
+#[test]
+fn pots_are_named_after_what_is_undone_together() {
+    assert_eq!(pot_of_sale("pi_1"), "sale:pi_1");
+    assert_eq!(pot_of_period(PartKind::Plan, "sub_1", at(1)), "plan:sub_1:86400");
+    assert_eq!(pot_of_period(PartKind::Slot, "sub_1", at(1)), "slot:sub_1:86400");
+}
+
+#[test]
+fn only_plans_and_packs_that_cost_or_grant_something_are_purchases() {
+    for (kind, money, credits, is_purchase) in [
+        (PartKind::Plan, 1, 0, true),
+        (PartKind::Plan, 0, 1, true),
+        (PartKind::Pack, 1, 1, true),
+        (PartKind::Plan, 0, 0, false),
+        (PartKind::Plan, -5, 0, false),
+        (PartKind::Slot, 1, 1, false),
+        (PartKind::Other, 1, 1, false),
+    ] {
+        let part = part(kind, "pot", money, credits, None);
+        assert_eq!(part.is_purchase(), is_purchase, "{part:?}");
+    }
 }

@@ -242,6 +242,7 @@ fn sized(min: usize, max: usize, unit: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -316,5 +317,72 @@ mod tests {
 
         assert_eq!(found.len(), 50);
         assert!(found.iter().all(|(place, ..)| place.len() < 80), "{found:?}");
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        // What may be a secret in the wrong field.
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "hush[a-z]{0,300}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 20, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::hash_map("[a-z]{1,6}", inner, 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_repeats_a_value_and_each_names_a_field_of_the_body(
+            email in prop::option::of(values()), count in prop::option::of(values()),
+            scope in prop::option::of(values()), names in prop::option::of(values()),
+        ) {
+            let given = [("email", email), ("count", count), ("scope", scope), ("names", names)];
+            let body: Map<String, Value> = given
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+                .collect();
+
+            for (place, _, message) in problems(&form(), Value::Object(body)) {
+                prop_assert!(!message.contains("hush"), "{}: {}", place, message);
+                prop_assert!(place.starts_with("body."), "{}", place);
+                prop_assert!(message.starts_with("must be ") || message.starts_with("is required: "), "{}", message);
+            }
+        }
+
+        /// What passes is what the type is read from, so it must keep to the contract.
+        #[test]
+        fn what_is_kept_keeps_to_the_contract(count in values(), names in values()) {
+            let Value::Object(body) = json!({"email": "ada@example.com", "count": count, "names": names}) else {
+                return Err(TestCaseError::fail("not an object"));
+            };
+            let mut wrong = FieldProblems::default();
+
+            let good = object(&ValueShape::of_schema(&form()), body, &mut Place::of("body", &mut wrong));
+
+            if let Some(kept) = good.get("count") {
+                prop_assert!(kept.as_i64().is_some_and(|whole| (1..=9).contains(&whole)), "{}", kept);
+            }
+            if let Some(kept) = good.get("names") {
+                let kept = kept.as_array().unwrap();
+                let lengths = kept.iter().map(|name| name.as_str().unwrap().chars().count());
+                prop_assert!((1..=3).contains(&kept.len()));
+                prop_assert!(lengths.into_iter().all(|length| (2..=3).contains(&length)));
+            }
+            prop_assert_eq!(wrong.finish().is_ok(), good.len() == 3);
+        }
+    }
+
+    #[test]
+    fn a_name_is_shortened_between_characters() {
+        assert_eq!(short(&"é".repeat(64)), "é".repeat(64));
+        assert_eq!(short(&"é".repeat(65)), format!("{}…", "é".repeat(64)));
+        assert_eq!(short(""), "");
     }
 }

@@ -136,6 +136,8 @@ impl<'de> Visitor<'de> for Reading<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     type Named = Vec<(String, FieldErrorKind)>;
@@ -174,5 +176,44 @@ mod tests {
         }
         let deep = "[".repeat(10_000);
         assert_eq!(read(&deep).1[0].1, FieldErrorKind::Malformed);
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::hash_map(any::<String>(), inner, 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_body_without_repetitions_is_read_as_it_was_written(value in values()) {
+            let body = serde_json::json!({ "value": value });
+
+            let (members, problems) = read(&body.to_string());
+
+            prop_assert_eq!(members.map(Value::Object), Some(body));
+            prop_assert!(problems.is_empty(), "{:?}", problems);
+        }
+
+        #[test]
+        fn no_bytes_make_the_reader_panic_or_say_what_was_sent(bytes: Vec<u8>, text in "[a-z]{8}") {
+            let mut problems = FieldProblems::default();
+            let words = format!("{{\"a\":{text}");
+            let _read = (object(&bytes, &mut problems), object(words.as_bytes(), &mut problems));
+            for problem in problems.0 {
+                prop_assert!(!problem.msg.contains(&text), "{}", problem.msg);
+            }
+        }
     }
 }
