@@ -27,6 +27,8 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use domain::time::Timestamp;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use store::accounts::{ConnectionOutcome, NewAccount, SealedCredentials};
 use store::audit::AuditEntry;
 use store::customers::{NewCustomer, PasswordHash};
@@ -35,8 +37,6 @@ use store::ledger::CreditGrant;
 use store::metering::{self, BatchReport, CallResolution, Hold, HoldOutcome, Meter, MeterOptions};
 use store::usage::{self, UsageOf};
 use store::{DatabaseKind, Store, testing};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use tokio::runtime::Runtime;
 
 const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);

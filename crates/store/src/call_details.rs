@@ -109,8 +109,7 @@ fn condition<'a>(wanted: &CallSearch<'a>) -> (&'static str, Vec<SqlValue<'a>>) {
                 Some(made_at) => {
                     let first = CallId::new(made_at.plus_seconds(-EARLIER_S), [0; 10]);
                     let last = CallId::new(made_at.plus_seconds(LATER_S), [0; 10]);
-                    let values =
-                        vec![text.into(), SqlValue::row_id(first), SqlValue::row_id(last)];
+                    let values = vec![text.into(), SqlValue::row_id(first), SqlValue::row_id(last)];
                     ("request_id = $1 and row_id >= $2 and row_id < $3", values)
                 }
                 None => ("request_id = $1", vec![text.into()]),

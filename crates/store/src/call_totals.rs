@@ -62,9 +62,11 @@ async fn oldest(
                 and i.key_hash = {hash} and i.call_id = {call}))
         order by e.id limit $4";
     let database = tx.database();
-    let sql = SQL
-        .replacen("{hash}", &dialect::hex_of(database, "e.idempotency_hash"), 1)
-        .replacen("{call}", &dialect::call_id(database, "e.id"), 1);
+    let sql = SQL.replacen("{hash}", &dialect::hex_of(database, "e.idempotency_hash"), 1).replacen(
+        "{call}",
+        &dialect::call_id(database, "e.id"),
+        1,
+    );
     let lock = dialect::for_update_of_skip_locked(database, "e");
     let after = after.unwrap_or_else(|| CallId::from_bytes([0; 16]));
     let first_to_stay = CallId::new(before, [0; 10]);

@@ -145,9 +145,9 @@ async fn last_of_page(
 ) -> Result<Option<Timestamp>, StoreError> {
     // On SQLite, the latest calls are in a table of their own.
     let new = match tx.database() {
-        DatabaseKind::Sqlite => format!(
-            "union all select held_at from new_calls where {FILTER} and {ENDED_FILTER}"
-        ),
+        DatabaseKind::Sqlite => {
+            format!("union all select held_at from new_calls where {FILTER} and {ENDED_FILTER}")
+        }
         DatabaseKind::Postgres => String::new(),
     };
     let sql = format!(

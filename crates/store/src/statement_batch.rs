@@ -130,10 +130,7 @@ type ReturnedWidths = [(SqlKind, usize); 3];
 
 /// Where a statement's columns are: after the statement number come all texts, then all numbers,
 /// then all UUIDs.
-fn columns_of(
-    returns: &[(&'static str, SqlKind)],
-    widths: &ReturnedWidths,
-) -> Arc<[BatchColumn]> {
+fn columns_of(returns: &[(&'static str, SqlKind)], widths: &ReturnedWidths) -> Arc<[BatchColumn]> {
     let place = |(nth, (name, kind)): (usize, &(&'static str, SqlKind))| {
         let before = returns.iter().take(nth).filter(|(_, other)| other == kind).count();
         let others = widths.iter().take_while(|(other, _)| other != kind);

@@ -30,7 +30,8 @@ pub(crate) async fn numbers(
         with v (word) as ({rows})
         insert into words (word) select word from v where true on conflict (word) do nothing";
     let mut known = find(tx, wanted.iter()).await?;
-    let missing: Vec<&String> = wanted.iter().filter(|word| !known.contains_key(&***word)).collect();
+    let missing: Vec<&String> =
+        wanted.iter().filter(|word| !known.contains_key(&***word)).collect();
     if missing.is_empty() {
         return Ok(known);
     }

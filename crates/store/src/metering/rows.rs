@@ -188,8 +188,8 @@ impl<'a> NewRows<'a> {
         for (hold, expires_at) in &self.open {
             open.push((parts(hold)?, *expires_at));
         }
-        ended.sort_unstable_by_key(|(parts, ..)| parts.id);
-        open.sort_unstable_by_key(|(parts, _)| parts.id);
+        ended.sort_unstable_by_key(|(row, ..)| row.id);
+        open.sort_unstable_by_key(|(row, _)| row.id);
         Ok([inserting_ended(Self::insert(tx), &ended), inserting_open(&open)])
     }
 

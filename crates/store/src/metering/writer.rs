@@ -146,7 +146,8 @@ impl MeterWriter {
         let limit = TransactionDeadline::new(&self.store, self.options.batch_deadline);
         let work = async {
             let mut tx = self.store.write_metering().await?;
-            let written = batch::write(&mut tx, batch, &self.options, &mut self.cache).await?;
+            let writing = batch::write(&mut tx, batch, &self.options, &mut self.cache);
+            let written = Box::pin(writing).await?;
             Ok((tx, written))
         };
         let (mut tx, written) = limit.keep(work).await.map_err(BatchFailure::Failed)?;

@@ -13,9 +13,29 @@ use crate::testing;
 
 /// The columns of a call, as it was before.
 const COLUMNS: [&str; 23] = [
-    "id", "customer_id", "key_id", "creator_id", "platform", "method", "path", "route", "cost", "credits", "state",
-    "outcome", "status", "request_id", "node_id", "epoch", "held_at", "expires_at", "resolved_at", "duration_ms",
-    "upstream_ms", "idempotency_hash", "tag",
+    "id",
+    "customer_id",
+    "key_id",
+    "creator_id",
+    "platform",
+    "method",
+    "path",
+    "route",
+    "cost",
+    "credits",
+    "state",
+    "outcome",
+    "status",
+    "request_id",
+    "node_id",
+    "epoch",
+    "held_at",
+    "expires_at",
+    "resolved_at",
+    "duration_ms",
+    "upstream_ms",
+    "idempotency_hash",
+    "tag",
 ];
 
 /// How calls begin: the path and the route, the id of the request, the hash of the
@@ -23,9 +43,21 @@ const COLUMNS: [&str; 23] = [
 const BEGINNINGS: [[&str; 5]; 5] = [
     ["'users/me'", "'users/me'", "'req_019ab3c4d5e67f8091a2b3c4d5e6f708'", "null", "null"],
     ["'users/7/posts'", "'users/{id}/posts'", "'mine-1'", "null", "'spring:sale/1'"],
-    ["''", "''", "'req_019AB3C4D5E67F8091A2B3C4D5E6F708'", "'00ff7f80ab00ff7f80ab00ff7f80ab00ff7f80ab00ff7f80ab00ff7f80abcdef'", "null"],
+    [
+        "''",
+        "''",
+        "'req_019AB3C4D5E67F8091A2B3C4D5E6F708'",
+        "'00ff7f80ab00ff7f80ab00ff7f80ab00ff7f80ab00ff7f80ab00ff7f80abcdef'",
+        "null",
+    ],
     ["'ü/%20'", "'unlisted'", "'req_019ab3c4d5e67f8091a2b3c4d5e6f7080'", "null", "'0'"],
-    ["'a'", "'b'", "'req_'", "'0000000000000000000000000000000000000000000000000000000000000000'", "null"],
+    [
+        "'a'",
+        "'b'",
+        "'req_'",
+        "'0000000000000000000000000000000000000000000000000000000000000000'",
+        "null",
+    ],
 ];
 
 /// How they end: cost, credits, state, outcome, status, the times of the end, and how long they
@@ -60,7 +92,9 @@ fn inserts() -> Vec<String> {
 /// Every call as one line. When a hold expires is only kept for open calls.
 fn lines_of_calls() -> String {
     let shown = COLUMNS.map(|column| match column {
-        "expires_at" => "case when state = 'held' then cast(expires_at as text) else '-' end".to_owned(),
+        "expires_at" => {
+            "case when state = 'held' then cast(expires_at as text) else '-' end".to_owned()
+        }
         _ => format!("coalesce(cast({column} as text), '-')"),
     });
     format!("select {} as line from calls order by id", shown.join(" || '|' || "))
@@ -75,7 +109,8 @@ macro_rules! migrates_calls {
             sqlx::query(AssertSqlSafe(statement)).execute(&$pool).await.unwrap();
         }
         let read = async || -> Vec<String> {
-            let rows = sqlx::query(AssertSqlSafe(lines_of_calls())).fetch_all(&$pool).await.unwrap();
+            let rows =
+                sqlx::query(AssertSqlSafe(lines_of_calls())).fetch_all(&$pool).await.unwrap();
             rows.iter().map(|row| row.get("line")).collect()
         };
         let columns = async || -> Vec<String> {

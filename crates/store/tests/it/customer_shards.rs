@@ -363,8 +363,11 @@ const NAMES_THE_CUSTOMER: [&str; 8] = [
 
 /// Parts that find rows by something that belongs to one customer: the id of a call, the hash of a
 /// secret. In a database cut by customer their keys must begin with the customer.
-const FINDS_BY_ID: [&str; 3] =
-    ["open_calls.id = v.id", "delete from open_calls where open_calls.id in (", "from key_secrets s"];
+const FINDS_BY_ID: [&str; 3] = [
+    "open_calls.id = v.id",
+    "delete from open_calls where open_calls.id in (",
+    "from key_secrets s",
+];
 
 /// The `select`s and changes that a statement consists of. What only orders them is left out.
 fn parts_of(statement: &str) -> Vec<String> {

@@ -172,10 +172,9 @@ async fn nothing_leaves_after_a_commit_failed_until_the_balance_was_seen_again()
     assert!(matches!(failed, HoldOutcome::Failed(_)), "{failed:?}");
     assert!(!next.may_leave());
     assert!(!is_held(&next.durable().await));
-    for allow in [
-        "drop trigger refuse_calls on open_calls",
-        "drop trigger refuse_calls on ended_calls",
-    ] {
+    for allow in
+        ["drop trigger refuse_calls on open_calls", "drop trigger refuse_calls on ended_calls"]
+    {
         testing::run_raw(&store, allow).await.unwrap();
     }
     assert_eq!(books(&store, &caller).await, (10, 0, 0));

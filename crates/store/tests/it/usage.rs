@@ -178,7 +178,8 @@ async fn a_failed_transaction_counts_nothing() {
     for _ in 0..10 {
         answered(&metering, &caller).await;
     }
-    let refuse = "create trigger no_notes before insert on new_calls begin select raise(abort, 'no'); end";
+    let refuse =
+        "create trigger no_notes before insert on new_calls begin select raise(abort, 'no'); end";
     testing::run_raw(&store, refuse).await.unwrap();
     let hold = caller.hold(2);
     assert!(is_held(&metering.hold(hold.clone()).await));

@@ -101,7 +101,8 @@ async fn a_failed_commit_of_a_hold_is_reported_as_a_failure_of_the_database() {
         "create trigger refuse_calls before insert on open_calls
          for each row execute function refuse_change('refused for the test')",
     ];
-    const ALLOW: [&str; 2] = ["drop trigger refuse_calls", "drop trigger refuse_calls on open_calls"];
+    const ALLOW: [&str; 2] =
+        ["drop trigger refuse_calls", "drop trigger refuse_calls on open_calls"];
     on_stage("platform_alpha", "", decent, async |stage| {
         let shared = usize::from(is_shared(&stage));
         run_raw(stage.app.store(), REFUSE[shared]).await.unwrap();
