@@ -134,7 +134,7 @@ pub(crate) async fn write(
     finish(emails, &open.email, &content, job).map(Some)
 }
 
-fn content(notice: &CustomerNotice, link: String) -> EmailContent {
+pub(crate) fn content(notice: &CustomerNotice, link: String) -> EmailContent {
     match notice {
         CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, link),
         CustomerNotice::KeyBudget { key, name, percent, used, budget, resets_at } => {
@@ -169,7 +169,7 @@ fn named_key(key: &str, name: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("\u{201c}{name}\u{201d} ({key})") }
 }
 
-fn low_balance(balance: i64, threshold: i64, link: String) -> EmailContent {
+pub(crate) fn low_balance(balance: i64, threshold: i64, link: String) -> EmailContent {
     let state = if balance == 0 {
         "Your balance is used up, and calls are refused.".to_owned()
     } else {
