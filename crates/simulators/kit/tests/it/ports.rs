@@ -1,4 +1,4 @@
-//! The simulators' own ports: closed and opened as the faults require, while everything else goes on.
+//! The simulators' own ports: closed and opened as the faults require, while all else goes on.
 
 use std::io::ErrorKind;
 
