@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::CatalogError;
 use crate::dataset::Dataset;
 use crate::file::{self, CatalogFile};
+use crate::file_writer;
 use crate::openapi_import::{self, scopes::OTHER_SCOPES};
 use crate::route::{Route, RouteKind};
 use crate::route_changes::details;
@@ -74,7 +75,7 @@ pub fn update(
     let imported = openapi_import::routes(document, prefix)?;
     let CatalogFile { auth_fields, routes, datasets, media_archive } = old;
     let (routes, mut update) = RouteMerge::new(imported.routes).merge(routes, &datasets, removed);
-    let body = file::write(&auth_fields, routes.iter(), &datasets, media_archive);
+    let body = file_writer::write(&auth_fields, routes.iter(), &datasets, media_archive);
     update.text = imported.header + &body;
     file::parse(&update.text).map_err(CatalogError::Existing)?;
     Ok(update)

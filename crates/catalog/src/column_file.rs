@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::column::{COLUMNS_MAX, ColumnType, ColumnUnit, DatasetColumn, NAME_BYTES_MAX};
 use crate::dataset::{JsonPointer, TimeField};
-use crate::file::quoted;
+use crate::toml_text::quoted;
 
 /// One entry of `columns`.
 #[derive(Deserialize)]

@@ -9,8 +9,9 @@ use crate::dataset::{
     CHAT, ChatLookup, ChatParameter, Dataset, DayFilter, IdForm, JsonPointer, MediaArchive, OWN,
     PagingRules, PagingStyle, TemplateParameter, TimeField, TimeUnit, parameter_of,
 };
-use crate::file::{PairText, line, pairs, pairs_text, quoted};
+use crate::file::{PairText, pairs};
 use crate::route::Route;
+use crate::toml_text::{line, pairs_text, quoted};
 
 /// More rows than this are not asked for at once.
 const SIZE_MAX: u32 = 10_000;

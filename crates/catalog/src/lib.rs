@@ -14,6 +14,7 @@ mod dataset_file;
 mod entry_problem;
 mod field_problem;
 mod file;
+mod file_writer;
 mod matcher;
 pub mod openapi_import;
 mod operation;
@@ -25,6 +26,7 @@ mod route_docs_file;
 mod schema_summary;
 pub mod shorthand;
 mod template;
+mod toml_text;
 
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;

@@ -11,7 +11,8 @@ use crate::auth_fields::{self, AuthField, AuthValues};
 use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file;
 use crate::entry_problem::EntryProblem;
-use crate::file::{self, CatalogFile};
+use crate::file::CatalogFile;
+use crate::file_writer;
 use crate::matcher::{self, RouteMatcher};
 use crate::operation::{self, RouteOperation};
 use crate::route::{Route, RouteKind};
@@ -219,7 +220,7 @@ impl PlatformCatalog {
     /// The whole catalogue as a catalogue file.
     pub fn to_toml(&self) -> String {
         let routes = self.routes.iter().chain(&self.internal);
-        file::write(&self.auth_fields, routes, &self.datasets, self.media_archive)
+        file_writer::write(&self.auth_fields, routes, &self.datasets, self.media_archive)
     }
 }
 

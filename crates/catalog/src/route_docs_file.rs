@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::dataset::JsonPointer;
-use crate::file::{line, quoted};
 use crate::route::Route;
 use crate::route_docs::{
     RouteBody, RouteDocs, RoutePaging, RoutePagingStyle, RouteParameter, RouteResponse, SchemaText,
 };
 use crate::template::PathTemplate;
+use crate::toml_text::{line, quoted};
 
 /// The longest description of a parameter, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;

@@ -3,6 +3,8 @@
 
 mod notices;
 pub mod pay_links;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::sync::Arc;

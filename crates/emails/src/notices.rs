@@ -137,7 +137,11 @@ pub(crate) async fn write(
 }
 
 /// `kept_for` is how long a finished export is kept.
-fn content(notice: &CustomerNotice, pages: &ConsolePages<'_>, kept_for: &str) -> EmailContent {
+pub(crate) fn content(
+    notice: &CustomerNotice,
+    pages: &ConsolePages<'_>,
+    kept_for: &str,
+) -> EmailContent {
     match notice {
         CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, pages),
         CustomerNotice::KeyBudget { key, name, percent, used, budget, resets_at } => {
@@ -177,7 +181,7 @@ fn named_key(key: &str, name: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("\u{201c}{name}\u{201d} ({key})") }
 }
 
-fn low_balance(balance: i64, threshold: i64, pages: &ConsolePages<'_>) -> EmailContent {
+pub(crate) fn low_balance(balance: i64, threshold: i64, pages: &ConsolePages<'_>) -> EmailContent {
     let state = if balance == 0 {
         "Your balance is used up, and calls are refused.".to_owned()
     } else {

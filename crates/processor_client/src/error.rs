@@ -5,7 +5,9 @@ use std::fmt;
 
 use http::StatusCode;
 use outbound::ClientError;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::objects::{PaymentIntent, PaymentMethod};
 
@@ -156,16 +158,31 @@ pub(super) struct ErrorBody {
     pub(super) error: ErrorFields,
 }
 
+/// One field that cannot be read must not hide the others: the code decides what follows.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ErrorFields {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default, deserialize_with = "if_readable")]
     kind: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     pub(super) code: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     decline_code: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     message: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     param: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     payment_intent: Option<Box<PaymentIntent>>,
+    #[serde(default, deserialize_with = "if_readable")]
     payment_method: Option<Box<PaymentMethod>>,
+}
+
+fn if_readable<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Ok(T::deserialize(Value::deserialize(from)?).ok())
 }
 
 impl ErrorFields {

@@ -440,3 +440,26 @@ fn authorization(secret: &str, problems: &mut Vec<SettingsProblem>) -> Option<He
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_eight_seconds() {
+        let half = Duration::from_millis(500);
+        for (attempt, milliseconds) in [
+            (0, 500),
+            (1, 1_000),
+            (2, 2_000),
+            (4, 8_000),
+            (5, 8_000),
+            (31, 8_000),
+            (u32::MAX, 8_000),
+        ] {
+            assert_eq!(pause(half, attempt), Duration::from_millis(milliseconds), "{attempt}");
+        }
+        assert_eq!(pause(Duration::MAX, 0), PAUSE_MAX);
+        assert_eq!(pause(Duration::ZERO, u32::MAX), Duration::ZERO);
+    }
+}

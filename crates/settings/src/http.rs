@@ -15,6 +15,11 @@ pub const EVENT_BYTES_MAX: usize = 256 * 1_024;
 /// waiting for it takes.
 pub const READING_BYTES: usize = 4 * 1_024;
 
+/// The longest of the times, in milliseconds.
+const DAY_MS: u64 = 86_400_000;
+/// More cores than any machine has are a mistake.
+const CORES_MAX: usize = 1_024;
+
 /// The public listener.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
@@ -190,15 +195,24 @@ impl HttpSection {
         let parsed = base.parse::<http::Uri>().ok();
         let usable = parsed.as_ref().is_some_and(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https"))
-                && uri.host().is_some()
+                && uri.authority().is_some_and(is_host)
                 && !base.ends_with('/')
                 && uri.query().is_none()
+                && !base.contains('#')
         });
         if !usable {
             problems.push(ConfigProblem::new(
                 "http.public_base_url",
                 "must be a URL such as https://api.example.com, without a trailing slash",
             ));
+        }
+        for (index, host) in self.allowed_hosts.iter().enumerate() {
+            if !host.parse().is_ok_and(|host| is_host(&host)) {
+                let key = format!("http.allowed_hosts[{index}]");
+                let message = "must be a host, with its port if that is not the scheme's own, \
+                    such as api.example.com";
+                problems.push(ConfigProblem::new(key, message));
+            }
         }
         for (index, proxy) in self.trusted_proxies.iter().enumerate() {
             if let Err(malformed) = proxy.parse::<IpNetwork>() {
@@ -214,10 +228,49 @@ impl HttpSection {
         if self.tls.check_every_s > 86_400 {
             problems.push(ConfigProblem::new("http.tls.check_every_s", "must be 0 to 86,400"));
         }
-        if self.timeouts.announce_ms > 300_000 {
-            problems.push(ConfigProblem::new("http.timeouts.announce_ms", "must be 0 to 300,000"));
+        if self.cores > CORES_MAX {
+            problems.push(ConfigProblem::new("http.cores", "must be 0 to 1,024"));
         }
+        self.timeouts.check(problems);
         self.limits.check(problems);
+    }
+}
+
+/// Whether it is a host, and a port if there is one.
+fn is_host(authority: &http::uri::Authority) -> bool {
+    let text = authority.as_str();
+    !authority.host().is_empty()
+        && !text.contains('@')
+        && (authority.host() == text || authority.port_u16().is_some())
+}
+
+impl TimeoutsSection {
+    fn check(&self, problems: &mut Vec<ConfigProblem>) {
+        let mut refuse = |name: &str, message: &str| {
+            problems.push(ConfigProblem::new(format!("http.timeouts.{name}"), message));
+        };
+        for (name, value) in [
+            ("head_ms", self.head_ms),
+            ("write_stall_ms", self.write_stall_ms),
+            ("body_ms", self.body_ms),
+            ("upload_ms", self.upload_ms),
+        ] {
+            if !(1..=DAY_MS).contains(&value) {
+                refuse(name, "must be 1 to 86,400,000");
+            }
+        }
+        for (name, value) in [
+            ("body_grace_ms", self.body_grace_ms),
+            ("stream_after_ms", self.stream_after_ms),
+            ("drain_ms", self.drain_ms),
+        ] {
+            if value > DAY_MS {
+                refuse(name, "must be 0 to 86,400,000");
+            }
+        }
+        if self.announce_ms > 300_000 {
+            refuse("announce_ms", "must be 0 to 300,000");
+        }
     }
 }
 

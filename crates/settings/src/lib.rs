@@ -32,8 +32,6 @@ pub mod storage;
 pub mod targets;
 pub mod tax;
 mod writing;
-#[cfg(test)]
-mod wrong_settings;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
@@ -205,6 +203,7 @@ impl Config {
     pub fn problems(&self) -> Vec<ConfigProblem> {
         let mut problems = Vec::new();
         self.http.check(&mut problems);
+        self.admin.check(&mut problems);
         self.secrets.check(&self.database, &mut problems);
         self.database.check(&mut problems);
         self.credits.check(&mut problems);

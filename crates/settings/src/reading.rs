@@ -25,6 +25,8 @@ enum PathStep {
 /// checked further.
 pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<ConfigProblem>) {
     let mut problems: Vec<ConfigProblem> = Vec::new();
+    mend_kinds(&mut tree, defaults, &mut Vec::new(), &mut problems);
+    problems.truncate(MISTAKES_MAX);
     for _ in 0..MISTAKES_MAX {
         let error = match serde_path_to_error::deserialize::<_, Config>(tree.clone()) {
             Ok(config) => return (Some(config), problems),
@@ -52,6 +54,62 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Co
         }
     }
     (None, problems)
+}
+
+/// Replaces values by their defaults that the library would turn into another kind in silence: 1.5
+/// into 2, 5 into true, 1e5 into the text 100000. What environment variables set is text until its
+/// field reads it.
+fn mend_kinds(
+    given: &mut Value,
+    default: &Value,
+    place: &mut Vec<PathStep>,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    match (&mut given.kind, &default.kind) {
+        (ValueKind::Table(table), ValueKind::Table(defaults)) => {
+            for (key, value) in table.iter_mut() {
+                // An envelope is a word or a table, and says so itself.
+                let usual = defaults.get(key).filter(|_| key != "envelope");
+                let Some(usual) = usual else { continue };
+                place.push(PathStep::Key(key.clone()));
+                mend_kinds(value, usual, place, problems);
+                place.pop();
+            }
+        }
+        (ValueKind::Array(values), ValueKind::Array(defaults)) => {
+            let Some(usual) = defaults.first() else { return };
+            for (index, value) in values.iter_mut().enumerate() {
+                place.push(PathStep::Index(index));
+                mend_kinds(value, usual, place, problems);
+                place.pop();
+            }
+        }
+        (kind, wanted) => {
+            if let Some(message) = other_kind(kind, wanted) {
+                problems.push(ConfigProblem::new(dotted(place), message));
+                *given = default.clone();
+            }
+        }
+    }
+}
+
+/// What a value of a kind that would be changed in silence must be.
+fn other_kind(given: &ValueKind, default: &ValueKind) -> Option<String> {
+    let (is_number, is_truth) = (
+        is_whole(given) || matches!(given, ValueKind::Float(_)),
+        matches!(given, ValueKind::Boolean(_)),
+    );
+    let is_other = match default {
+        ValueKind::Boolean(_) => is_number,
+        ValueKind::String(_) => is_number || is_truth,
+        ValueKind::Float(_) => is_truth,
+        kind if is_whole(kind) => is_truth || matches!(given, ValueKind::Float(_)),
+        _ => false,
+    };
+    let number = "must be a whole number";
+    let wanted =
+        || if is_whole(default) { number.to_owned() } else { wanted("", Some(default), None) };
+    is_other.then(wanted)
 }
 
 /// What is wrong at one path.

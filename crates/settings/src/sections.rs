@@ -31,6 +31,16 @@ pub struct AdminSection {
     pub token: SecretString,
 }
 
+impl AdminSection {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
+        use secrecy::ExposeSecret as _;
+        if !self.token.expose_secret().bytes().all(|byte| byte.is_ascii_graphic()) {
+            let message = "must be empty or visible ASCII without spaces: it is sent in a header";
+            problems.push(ConfigProblem::new("admin.token", message));
+        }
+    }
+}
+
 /// Reads an optional address: an empty text is `None`.
 fn optional_address<'de, D>(from: D) -> Result<Option<SocketAddr>, D::Error>
 where

@@ -19,7 +19,7 @@ use domain::method::Method;
 use serde_json::{Map, Value};
 
 use crate::CatalogError;
-use crate::file;
+use crate::file_writer;
 use crate::route::{Route, RouteKind};
 use crate::route_docs::{RouteDocs, RouteParameter};
 use crate::template::PathTemplate;
@@ -49,7 +49,7 @@ pub(crate) struct ImportedRoutes {
 /// start with it are left out.
 pub fn import(document: &Value, prefix: &str) -> Result<String, CatalogError> {
     let ImportedRoutes { mut header, routes } = routes(document, prefix)?;
-    header.push_str(&file::write(&[], routes.iter(), &[], None));
+    header.push_str(&file_writer::write(&[], routes.iter(), &[], None));
     Ok(header)
 }
 
@@ -425,7 +425,7 @@ components:
         ] {
             assert!(text.lines().any(|known| known == line), "{line}\n{text}");
         }
-        let again = file::parse(&text).unwrap();
+        let again = crate::file::parse(&text).unwrap();
         assert_eq!(again.routes, routes(&document, "").unwrap().routes);
     }
 

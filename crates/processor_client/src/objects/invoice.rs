@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     ClientSecret, ExpandableObject, InvoiceLine, LinePeriod, ListPage, ObjectMetadata,
-    PaymentIntent, ProcessorCustomer, ProcessorSubscription, or_default, words,
+    PaymentIntent, ProcessorCustomer, ProcessorSubscription, or_default, sum, words,
 };
 
 words! {
@@ -206,8 +206,7 @@ impl ProcessorInvoice {
     /// The tax in it: the sum of its taxes, or what the total has above the total without tax; in
     /// older versions a field of its own.
     pub fn tax(&self) -> i64 {
-        let listed =
-            self.total_taxes.as_ref().map(|taxes| taxes.iter().map(|tax| tax.amount).sum());
+        let listed = self.total_taxes.as_ref().map(|taxes| sum(taxes.iter().map(|tax| tax.amount)));
         let computed = || self.total_excluding_tax.map(|net| self.total.saturating_sub(net));
         listed.or_else(computed).or(self.tax).unwrap_or_default()
     }
@@ -225,7 +224,7 @@ impl ProcessorInvoice {
 
     /// What came off by discounts.
     pub fn discount(&self) -> i64 {
-        self.total_discount_amounts.iter().map(|off| off.amount).sum()
+        sum(self.total_discount_amounts.iter().map(|off| off.amount))
     }
 
     /// When it was paid, in seconds since 1970; of one that is not paid, when it was made.

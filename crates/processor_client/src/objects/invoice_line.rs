@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     ExpandableObject, ProcessorCustomer, ProcessorInvoice, ProcessorPrice, ProcessorProduct,
-    ProcessorSubscription, SubscriptionItem, or_default, words,
+    ProcessorSubscription, SubscriptionItem, or_default, sum, words,
 };
 
 /// A time from and until.
@@ -198,13 +198,13 @@ struct ItemProration {
 impl InvoiceLine {
     /// What came off by discounts; of a line that gives money back it is negative, like its amount.
     pub fn discount(&self) -> i64 {
-        sum(&self.discount_amounts)
+        discount(&self.discount_amounts)
     }
 
     /// The tax on it; in older versions it stands elsewhere.
     pub fn tax(&self) -> i64 {
         let taxes = if self.taxes.is_empty() { &self.tax_amounts } else { &self.taxes };
-        taxes.iter().map(|tax| tax.amount).sum()
+        sum(taxes.iter().map(|tax| tax.amount))
     }
 
     /// What it costs after discounts, before tax.
@@ -262,7 +262,7 @@ impl InvoiceItem {
     /// What it costs after discounts, before tax.
     pub fn net_amount(&self) -> i64 {
         let discounts =
-            self.proration_details.as_ref().map(|details| sum(&details.discount_amounts));
+            self.proration_details.as_ref().map(|details| discount(&details.discount_amounts));
         let computed = || self.amount.saturating_sub(discounts.unwrap_or_default());
         self.net_amount.unwrap_or_else(computed)
     }
@@ -285,8 +285,8 @@ impl InvoiceItem {
     }
 }
 
-fn sum(discounts: &[DiscountAmount]) -> i64 {
-    discounts.iter().map(|discount| discount.amount).sum()
+fn discount(amounts: &[DiscountAmount]) -> i64 {
+    sum(amounts.iter().map(|discount| discount.amount))
 }
 
 fn price_id<'a>(

@@ -173,6 +173,11 @@ impl fmt::Debug for ClientSecret {
     }
 }
 
+/// A sum that stays a sum, whatever the amounts are.
+fn sum(amounts: impl Iterator<Item = i64>) -> i64 {
+    amounts.fold(0, i64::saturating_add)
+}
+
 /// A null is as good as a missing field.
 fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where

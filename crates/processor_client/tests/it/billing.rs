@@ -1,33 +1,14 @@
 //! Requests about invoices and balances at the payment processor: what leaves, and how their
 //! objects are read.
 
+use processor_client::NewBalanceTransaction;
 use processor_client::objects::{
     CheckoutSession, ExpandableObject, InvoiceItem, LineParentKind, ProcessorInvoice,
     ProcessorSubscription,
 };
-use processor_client::{IdempotencyKey, NewBalanceTransaction, ProcessorClient};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use scripted_peer::ScriptedPlatform;
-
-use crate::requests::{answer, answering, processor};
-
-fn replying(body: &Value) -> (ScriptedPlatform, ProcessorClient) {
-    let wire = answering(vec![answer("200 OK", "", &body.to_string())]);
-    let processor = processor(&wire.url(), 0);
-    (wire, processor)
-}
-
-fn key() -> IdempotencyKey {
-    IdempotencyKey::of("test", 1).unwrap()
-}
-
-/// The request line and the body of the one request.
-fn sent(wire: &ScriptedPlatform) -> (String, String) {
-    let text = wire.only();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    (head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned(), body.to_owned())
-}
+use crate::support::{key, replying, sent};
 
 #[tokio::test]
 async fn a_balance_is_moved_by_the_amount_that_the_customer_owes() {

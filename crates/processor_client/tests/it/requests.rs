@@ -16,11 +16,11 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use scripted_peer::{PlatformStep, ScriptedPlatform};
 
-const SECRET: &str = "sk_test_canary";
-const INTENT: &str = r#"{"id":"pi_1","status":"succeeded"}"#;
+pub(crate) const SECRET: &str = "sk_test_canary";
+pub(crate) const INTENT: &str = r#"{"id":"pi_1","status":"succeeded"}"#;
 const SHORT: Duration = Duration::from_millis(50);
 
-fn settings(base_url: &str, retries_max: u32) -> ProcessorSettings {
+pub(crate) fn settings(base_url: &str, retries_max: u32) -> ProcessorSettings {
     ProcessorSettings {
         base_url: base_url.to_owned(),
         secret_key: SECRET.to_owned().into(),
@@ -71,7 +71,7 @@ fn key() -> IdempotencyKey {
     IdempotencyKey::of("pi", "ord_1").unwrap()
 }
 
-async fn charge(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorError> {
+pub(crate) async fn charge(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorError> {
     let new = NewIntent {
         amount_cents: 1_000,
         currency: "usd",
@@ -84,12 +84,12 @@ async fn charge(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorE
     processor.create_intent(&new, &key()).await
 }
 
-async fn read(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorError> {
+pub(crate) async fn read(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorError> {
     processor.retrieve_intent("pi_1").await
 }
 
 /// Which of the ends it was.
-fn name<T: std::fmt::Debug>(ended: &Result<T, ProcessorError>) -> &'static str {
+pub(crate) fn name<T: std::fmt::Debug>(ended: &Result<T, ProcessorError>) -> &'static str {
     match ended {
         Ok(_) => "done",
         Err(ProcessorError::Declined(_)) => "declined",

@@ -40,5 +40,7 @@ mod tests {
         assert_eq!(names.next("missing_key"), "missing_key");
         assert_eq!(names.next("missing_key"), "missing_key-1");
         assert_eq!(names.next("X-Max-Cost"), "x-max-cost");
+        assert_eq!(names.next("Über 5 €"), "über-5-");
+        assert_eq!([names.next(""), names.next("?")], ["", "-1"]);
     }
 }

@@ -22,7 +22,8 @@ pub(crate) enum LinkForm {
 
 /// Where a link in the document of this file leads.
 pub(crate) fn target(file: &str, link: &str, form: LinkForm) -> LinkTarget {
-    let is_complete = link.contains("://") || link.starts_with("mailto:");
+    let is_complete =
+        ["https://", "http://", "mailto:"].iter().any(|start| link.starts_with(start));
     if is_complete || link.starts_with('#') || link.starts_with('/') {
         return LinkTarget::Address(link.to_owned());
     }
@@ -84,6 +85,20 @@ mod tests {
             LinkTarget::NotServed
         );
         assert_eq!(page(guide, "../../crates/node/src/lib.rs"), LinkTarget::NotServed);
+        let evil = [
+            "javascript:alert(1)",
+            "javascript://x/%0aalert(1)",
+            "data:text/html,x",
+            "ftp://x/y",
+            "",
+        ];
+        for link in evil {
+            assert_eq!(page(guide, link), LinkTarget::NotServed, "{link}");
+        }
+        assert_eq!(page(guide, "../../../../docs/api.md"), address("/docs/conventions"));
+        assert_eq!(page(guide, ".././/api.md#"), address("/docs/conventions#"));
+        assert_eq!(page(guide, "mailto:a@b.example"), address("mailto:a@b.example"));
+        assert_eq!(page(guide, "/v1/me"), address("/v1/me"));
         let markdown = target(guide, "../money.md#x", LinkForm::Markdown);
         assert_eq!(markdown, address("/docs/credits.md#x"));
     }

@@ -142,4 +142,93 @@ mod tests {
             page.html
         );
     }
+
+    #[test]
+    fn every_mark_of_a_document_becomes_its_tag() {
+        for (text, html) in [
+            ("a *b* **c**", "<p>a <em>b</em> <strong>c</strong></p>\n"),
+            ("a  \nb\nc", "<p>a<br>b\nc</p>\n"),
+            ("> a", "<blockquote>\n<p>a</p>\n</blockquote>\n"),
+            ("* a\n* b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n"),
+            ("1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n"),
+            ("7. a", "<ol start=\"7\">\n<li>a</li>\n</ol>\n"),
+            ("a\n\n---\n\nb", "<p>a</p>\n<hr>\n<p>b</p>\n"),
+            ("`<i>`", "<p><code>&lt;i&gt;</code></p>\n"),
+            ("\\*a\\* &amp; &lt;b&gt;", "<p>*a* &amp; &lt;b&gt;</p>\n"),
+            (
+                "[a](https://x.example/?b&c \"title\")",
+                "<p><a href=\"https://x.example/?b&amp;c\">a</a></p>\n",
+            ),
+            ("<https://x.example>", "<p><a href=\"https://x.example\">https://x.example</a></p>\n"),
+            ("[a][1]\n\n[1]: money.md", "<p><a href=\"/docs/credits\">a</a></p>\n"),
+            ("[a](javascript://x/%0aalert(1))", "<p>a</p>\n"),
+            ("", ""),
+        ] {
+            assert_eq!(render_text(text), html, "{text}");
+        }
+    }
+
+    #[test]
+    fn images_of_ours_are_shown_and_others_are_their_text() {
+        let own =
+            "<p><img class=\"figure\" src=\"/docs/exports.svg\" alt=\"a &quot;b&quot;\"></p>\n";
+        assert_eq!(render_text("![a *\"b\"*](exports.svg)"), own);
+        assert_eq!(render_text("![a\n`\"b\"`](exports.svg)"), own);
+        for address in ["https://x.example/a.png", "//x.example/a.png", "a.png", "data:image/png,x"]
+        {
+            assert_eq!(render_text(&format!("![a *b*]({address})")), "<p>a b</p>\n", "{address}");
+        }
+    }
+
+    #[test]
+    fn a_heading_that_comes_twice_has_two_anchors_and_one_within_a_list_is_a_chapter_too() {
+        let page = rendered("# T\n\n## A\n\na\n\n## A\n\nb\n\n###### [C](money.md)\n\nc `d`\n");
+
+        let sections: Vec<(u8, &str, &str, &str)> = page
+            .sections
+            .iter()
+            .map(|one| (one.level, one.anchor.as_str(), one.title.as_str(), one.text.trim()))
+            .collect();
+        assert_eq!(
+            sections,
+            [(1, "", "", ""), (2, "a", "A", "a"), (2, "a-1", "A", "b"), (6, "c", "C", "c d")]
+        );
+        let link = "<h6 id=\"c\"><a href=\"/docs/credits\">C</a> <a class=\"hash\" href=\"#c\" aria-label=\"Link to: C\">#</a></h6>";
+        assert!(page.html.contains(link), "{}", page.html);
+    }
+
+    #[test]
+    fn a_document_without_a_heading_has_no_title() {
+        let page = rendered("## Chapter\n\ntext\n");
+
+        assert_eq!(page.title, "");
+        assert!(page.html.starts_with("<h2 id=\"chapter\">"), "{}", page.html);
+    }
+
+    #[test]
+    fn each_block_of_code_and_each_table_has_a_number_of_its_own() {
+        let page = rendered(
+            "# T\n\n```sh\na\n```\n\n    b\n\n```json,x y\nc\n\n```\n\n|a|\n|-|\n|1|\n\ntext\n\n|b|\n|-|\n",
+        );
+
+        for part in [
+            "aria-label=\"Example 1, sh\"><code>a</code>",
+            "aria-label=\"Example 2, text\"><code>b</code>",
+            "<pre id=\"code3\" tabindex=\"0\" role=\"group\" aria-label=\"Example 3, json\"><code>c</code>",
+            "aria-label=\"Table 1\"",
+            "aria-label=\"Table 2\"",
+        ] {
+            assert!(page.html.contains(part), "{part}: {}", page.html);
+        }
+        assert_eq!(
+            page.sections[0].text.split_whitespace().collect::<Vec<_>>(),
+            ["a", "b", "c", "a", "1", "text", "b"]
+        );
+    }
+
+    #[test]
+    fn what_html_would_read_as_markup_is_written_as_text() {
+        assert_eq!(escape("<a href=\"x\">&'</a>"), "&lt;a href=&quot;x&quot;&gt;&amp;'&lt;/a&gt;");
+        assert_eq!(escape(""), "");
+    }
 }

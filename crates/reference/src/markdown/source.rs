@@ -47,4 +47,28 @@ mod tests {
 
         assert_eq!(written, "See [a](/docs/credits.md#x), [b](../LICENSE) and `[c](money.md)`.");
     }
+
+    #[test]
+    fn everything_but_the_addresses_of_links_stays_byte_for_byte() {
+        for (text, expected) in [
+            ("", ""),
+            ("no link\n", "no link\n"),
+            ("![x](exports.svg)", "![x](/docs/exports.svg)"),
+            (
+                "[a](money.md) é [b](money.md)\r\n",
+                "[a](/docs/credits.md) é [b](/docs/credits.md)\r\n",
+            ),
+            ("[a](money.md \"t\")", "[a](/docs/credits.md \"t\")"),
+            ("[`](money.md`](money.md)", "[`](money.md`](/docs/credits.md)"),
+            ("| [a](money.md) |\n|---|\n", "| [a](/docs/credits.md) |\n|---|\n"),
+            ("[a](https://x.example/money.md)", "[a](https://x.example/money.md)"),
+            ("```\n[a](money.md)\n```", "```\n[a](money.md)\n```"),
+            ("[a][1]\n\n[1]: money.md", "[a][1]\n\n[1]: money.md"),
+        ] {
+            let text: &'static str = text;
+            let document = PublishedDocument { slug: "x", file: "docs/x.md", about: "", text };
+
+            assert_eq!(for_programs(&document), expected, "{text}");
+        }
+    }
 }

@@ -75,6 +75,9 @@ impl DocumentWriter {
     }
 
     pub(super) fn event(&mut self, event: Event<'_>) {
+        if self.image.is_some() {
+            return self.event_of_image(event);
+        }
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -88,6 +91,17 @@ impl DocumentWriter {
             | Event::DisplayMath(_)
             | Event::FootnoteReference(_)
             | Event::TaskListMarker(_) => {}
+        }
+    }
+
+    /// The text of an image has no marks.
+    fn event_of_image(&mut self, event: Event<'_>) {
+        let Some(image) = &mut self.image else { return };
+        match event {
+            Event::End(TagEnd::Image) => self.end_image(),
+            Event::Text(text) | Event::Code(text) => image.alt.push_str(&text),
+            Event::SoftBreak | Event::HardBreak => image.alt.push(' '),
+            _ => {}
         }
     }
 
@@ -111,7 +125,7 @@ impl DocumentWriter {
             Tag::Link { dest_url, .. } => self.start_link(&dest_url),
             Tag::Image { dest_url, .. } => {
                 let address = match target(self.file, &dest_url, LinkForm::Page) {
-                    LinkTarget::Address(address) if address.starts_with('/') => Some(address),
+                    LinkTarget::Address(address) if is_own(&address) => Some(address),
                     LinkTarget::Address(_) | LinkTarget::NotServed => None,
                 };
                 self.image = Some(OpenImage { address, alt: String::new() });
@@ -138,7 +152,6 @@ impl DocumentWriter {
                     self.html.push_str("</a>");
                 }
             }
-            TagEnd::Image => self.end_image(),
             other => {
                 self.html.push_str(closing(other));
                 self.remember(" ");
@@ -155,10 +168,6 @@ impl DocumentWriter {
     fn text(&mut self, text: &str) {
         if let Some(code) = &mut self.code {
             code.text.push_str(text);
-            return;
-        }
-        if let Some(image) = &mut self.image {
-            image.alt.push_str(text);
             return;
         }
         self.html.push_str(&escape(text));
@@ -248,6 +257,11 @@ impl DocumentWriter {
             None => self.text(&alt),
         }
     }
+}
+
+/// Whether an address is on this service.
+fn is_own(address: &str) -> bool {
+    address.starts_with('/') && !address.starts_with("//")
 }
 
 /// The tags that need no more than their name.

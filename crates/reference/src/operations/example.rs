@@ -83,4 +83,45 @@ mod tests {
         assert!(post.ends_with("-d '{\"name\": \"Ada'\\''s\"}'"), "{post}");
         assert_eq!(curl("x", "get", None, "A session"), "");
     }
+
+    #[test]
+    fn a_call_without_credentials_sends_none_and_a_file_is_a_form() {
+        let body = |media_type: &str, example: &str| OperationBody {
+            media_type: media_type.to_owned(),
+            is_required: true,
+            rows: Vec::new(),
+            example: example.to_owned(),
+        };
+
+        assert_eq!(curl("x", "delete", None, "No credentials"), "curl -X DELETE \"x\"");
+        let file = curl("x", "post", Some(&body("multipart/form-data", "")), "A key");
+        assert!(
+            file.ends_with("-H \"X-API-Key: $API_KEY\" \\\n  -F \"file=@photo.jpg\""),
+            "{file}"
+        );
+        let bare = curl("x", "put", Some(&body("application/json", "")), "No credentials");
+        assert_eq!(
+            bare,
+            "curl -X PUT \"x\" \\\n  -H \"Content-Type: application/json\" \\\n  -d '{}'"
+        );
+    }
+
+    #[test]
+    fn only_whole_segments_in_braces_are_parameters() {
+        for (path, expected) in [
+            ("/v1/{account}/native/{path}", "/v1/$ACCOUNT/native/$PATH"),
+            ("/v1/{a}", "/v1/$A"),
+            ("/v1/a{b}/", "/v1/a{b}/"),
+            ("/", "/"),
+            ("", ""),
+        ] {
+            assert_eq!(variables(path), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_is_shown_indented_and_nothing_is_shown_as_nothing() {
+        assert_eq!(pretty(&Value::Null), "");
+        assert_eq!(pretty(&serde_json::json!({"a": [1]})), "{\n  \"a\": [\n    1\n  ]\n}");
+    }
 }

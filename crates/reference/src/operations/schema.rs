@@ -177,4 +177,65 @@ mod tests {
         assert_eq!(rows[1].about, "<p>All <code>slots</code>.</p>\n");
         assert!(rows.len() < 12, "a schema that contains itself ends");
     }
+
+    fn rows_of(schema: &Value) -> Vec<String> {
+        let document = json!({"components": {"schemas": {"Word": {"type": "string", "description": "A word."}}}});
+        let rows = SchemaReader::new(&document).rows(schema);
+        rows.into_iter().map(|row| format!("{}: {}", row.name, row.kind)).collect()
+    }
+
+    #[test]
+    fn each_form_of_a_member_has_its_rows_under_its_title() {
+        let form = |title: &str, name: &str| json!({"title": title, "properties": {name: {"type": "integer"}}});
+        let both =
+            json!({"properties": {"by": {"oneOf": [form("Card", "last4"), form("Bank", "iban")]}}});
+        let one =
+            json!({"properties": {"by": {"anyOf": [form("Card", "last4"), {"type": "null"}]}}});
+        let top = json!({"oneOf": [form("Card", "last4"), {"properties": {"other": {"type": "boolean"}}}]});
+
+        assert_eq!(rows_of(&both)[1..], ["by (Card).last4: integer", "by (Bank).iban: integer"]);
+        assert_eq!(rows_of(&one)[1..], ["by.last4: integer"]);
+        assert_eq!(rows_of(&top), ["Card.last4: integer", "other: boolean"]);
+    }
+
+    #[test]
+    fn what_a_member_means_is_its_own_word_or_that_of_its_type() {
+        let document = json!({"components": {"schemas": {"Word": {"type": "string", "description": "A word."}}}});
+        let reader = SchemaReader::new(&document);
+        let word = json!({"$ref": "#/components/schemas/Word"});
+        let own = json!({"$ref": "#/components/schemas/Word", "description": "The `name`."});
+
+        assert_eq!(reader.row("a", &word, false).about, "<p>A word.</p>\n");
+        assert_eq!(reader.row("a", &own, false).about, "<p>The <code>name</code>.</p>\n");
+        assert_eq!(reader.row("a", &json!({}), false).about, "");
+        assert_eq!(reader.row("a", &word, true).kind, "string");
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_a_member_without_a_type() {
+        let lost = json!({"properties": {"a": {"$ref": "#/components/schemas/Nobody"}, "b": {"$ref": "other.json"}}});
+
+        let rows = rows_of(&lost);
+
+        assert_eq!(rows.len(), 2, "{rows:?}");
+    }
+
+    #[test]
+    fn a_table_has_at_most_120_rows_and_a_depth() {
+        let members: Map<String, Value> =
+            (0..200).map(|at| (format!("m{at}"), json!({"type": "string"}))).collect();
+        let deep =
+            (0..40).fold(json!({"type": "string"}), |inner, _| json!({"properties": {"a": inner}}));
+
+        assert_eq!(rows_of(&json!({"properties": members})).len(), ROWS_MAX);
+        assert_eq!(rows_of(&deep).len(), DEPTH_MAX + 1);
+    }
+
+    #[test]
+    fn what_is_no_schema_has_no_rows() {
+        for nothing in [json!(null), json!(true), json!([]), json!("x"), json!({"properties": []})]
+        {
+            assert_eq!(rows_of(&nothing), [""; 0], "{nothing}");
+        }
+    }
 }

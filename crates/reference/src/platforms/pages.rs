@@ -87,8 +87,8 @@ async fn routes(
     let total = all.len();
     let mut rows: Vec<RouteRow> = all.into_iter().filter(|row| wanted.matches(row)).collect();
     let found = rows.len();
-    let next =
-        if found > wanted.skip + ROWS { wanted.query(wanted.skip + ROWS) } else { String::new() };
+    let end = wanted.skip.saturating_add(ROWS);
+    let next = if found > end { wanted.query(end) } else { String::new() };
     rows = rows.into_iter().skip(wanted.skip).take(ROWS).collect();
     let datasets = catalog.datasets().iter();
     show(&PlatformPage {

@@ -285,6 +285,67 @@ mod tests {
     }
 
     #[test]
+    fn results_end_after_thirty_and_the_better_known_come_first() {
+        let mut all: Vec<SearchEntry> =
+            (0..40).map(|at| entry(&format!("x{at}"), "a key")).collect();
+        let seldom =
+            SearchEntry::new(EntryKind::Document, "Key".to_owned(), "/docs/changes".to_owned());
+        let guide =
+            SearchEntry::new(EntryKind::Document, "Key".to_owned(), "/docs/paging#key".to_owned());
+        all.extend([
+            seldom.about("Changes".to_owned(), String::new()),
+            guide.about("Paging".to_owned(), String::new()),
+        ]);
+        let index = SearchIndex(all);
+
+        let found = index.find("key");
+
+        assert_eq!(found.len(), RESULTS_MAX);
+        assert_eq!(
+            [&found[0], &found[1]].map(|one| one.entry.address.as_str()),
+            ["/docs/paging#key", "/docs/changes"]
+        );
+    }
+
+    #[test]
+    fn a_code_is_found_by_its_words() {
+        let index = SearchIndex(vec![entry("Key limits", "missing key"), entry("missing_key", "")]);
+
+        assert_eq!(index.find("Missing Key")[0].entry.title, "missing_key");
+        assert_eq!(index.find("missing_key")[0].entry.title, "missing_key");
+    }
+
+    /// Whatever is looked for in whatever text: an excerpt is a part of it, around the first hit.
+    #[test]
+    fn an_excerpt_is_always_a_part_of_the_text() {
+        let texts = [
+            String::new(),
+            "key".to_owned(),
+            "é".repeat(300),
+            format!("{}key{}", "é".repeat(100), "ü".repeat(200)),
+            format!("{} KEY {}", "😀 ".repeat(60), "😀".repeat(90)),
+            format!("key {}", "a ".repeat(100)),
+            format!("{}key", "a ".repeat(100)),
+            "a b\u{a0}key\u{2003}c".to_owned(),
+        ];
+        for text in &texts {
+            for word in ["key", "é", "ü", "😀", "a", "nothing of it"] {
+                let found = entry("x", text).excerpt(&[word.to_owned()]);
+
+                let plain = |part: &str| part.trim_matches('…').to_owned();
+                let whole = [plain(&found.before), found.hit.clone(), plain(&found.after)].concat();
+                assert!(text.contains(&whole), "{word} in {text:?}: {found:?}");
+                let is_there = text.to_ascii_lowercase().contains(word);
+                assert_eq!(found.hit.to_ascii_lowercase(), if is_there { word } else { "" });
+                assert!(
+                    found.before.len() <= BEFORE + 8 && found.after.len() <= AFTER + 8,
+                    "{found:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_is_misspelt_leads_to_what_is_alike() {
         let index = SearchIndex(vec![
             entry("insufficient_credits", ""),

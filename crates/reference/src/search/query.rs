@@ -27,5 +27,10 @@ mod tests {
         assert_eq!(value("a=1", "q"), "");
         assert_eq!(value(&format!("q={}", "x".repeat(500)), "q").len(), 200);
         assert_eq!(words("  Missing  KEY "), ["missing", "key"]);
+        assert_eq!(value(&format!("q={}", "ü".repeat(500)), "q").chars().count(), 200);
+        assert_eq!(value("q=a&q=b", "q"), "a");
+        assert_eq!(value("q=%ff%zz+&", "q"), "\u{fffd}%zz");
+        assert_eq!(words(&"a ".repeat(50)).len(), 12);
+        assert_eq!(words(" \u{2003} "), [""; 0]);
     }
 }

@@ -83,6 +83,9 @@ impl fmt::Debug for SimulatorClock {
     }
 }
 
+/// The last second that a clock can be moved to: 9999-12-30T00:00:00Z, which every time zone has.
+const LAST_S: i64 = 253_402_128_000;
+
 /// Why a clock cannot be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMistake {
@@ -102,9 +105,13 @@ pub fn seconds_ahead(now: i64, body: &Value) -> Result<i64, ClockMistake> {
         Some(None) => Err(mistake(field, format!("{field} must be a whole number"))),
     };
     let months = number("advance_months")?.unwrap_or(0);
+    let beyond =
+        |field| mistake(field, "the clock can only show times up to the year 9999".to_owned());
+    let after_months =
+        calendar::later(now, "month", months).ok_or_else(|| beyond("advance_months"))?;
     let parts = [(number("advance_days")?, 86_400), (number("advance_s")?, 1)];
     let seconds = parts.into_iter().map(|(count, of)| count.unwrap_or(0).saturating_mul(of));
-    let by = calendar::after(now, "month", months) - now + seconds.sum::<i64>();
+    let by = seconds.fold(after_months - now, i64::saturating_add);
     let (field, by_s) = match number("to")? {
         Some(to) if by == 0 => ("to", to.saturating_sub(now)),
         Some(_) => return Err(mistake("to", "to cannot be combined with advance_…".to_owned())),
@@ -113,11 +120,16 @@ pub fn seconds_ahead(now: i64, body: &Value) -> Result<i64, ClockMistake> {
     if by_s < 0 {
         return Err(mistake(field, "the clock can only move ahead".to_owned()));
     }
+    if now.saturating_add(by_s) > LAST_S {
+        return Err(beyond(field));
+    }
     Ok(by_s)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -141,5 +153,69 @@ mod tests {
 
         assert!(clock.now_ms() >= system_ms() - 60_000 + day_ms);
         assert_eq!(clock.clone().ahead_ms(), day_ms);
+    }
+
+    /// 2026-01-31T00:00:00Z.
+    const NOW: i64 = 1_769_817_600;
+
+    #[test]
+    fn a_clock_moves_to_a_second_or_by_months_days_and_seconds_together() {
+        let day = 86_400;
+        for (body, by) in [
+            (json!({}), 0),
+            (json!(null), 0),
+            (json!([1]), 0),
+            (json!({"advance_s": 5}), 5),
+            (json!({"advance_days": 2, "advance_s": -1}), 2 * day - 1),
+            (json!({"advance_months": 1}), 28 * day),
+            (json!({"advance_months": 12, "advance_days": 1}), 366 * day),
+            (json!({"advance_months": 1, "advance_days": -28}), 0),
+            (json!({"to": NOW}), 0),
+            (json!({"to": NOW + 7}), 7),
+            (json!({"to": NOW + 7, "advance_s": 0}), 7),
+            (json!({"to": LAST_S}), LAST_S - NOW),
+        ] {
+            assert_eq!(seconds_ahead(NOW, &body), Ok(by), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_cannot_be_moved_says_which_field_is_wrong() {
+        let (ahead, last) =
+            ("the clock can only move ahead", "the clock can only show times up to the year 9999");
+        for (body, field, message) in [
+            (json!({"advance_s": "5"}), "advance_s", "advance_s must be a whole number"),
+            (json!({"advance_s": 1.5}), "advance_s", "advance_s must be a whole number"),
+            (json!({"advance_days": null}), "advance_days", "advance_days must be a whole number"),
+            (
+                json!({"advance_months": u64::MAX}),
+                "advance_months",
+                "advance_months must be a whole number",
+            ),
+            (json!({"to": true}), "to", "to must be a whole number"),
+            (json!({"to": NOW + 9, "advance_s": 1}), "to", "to cannot be combined with advance_…"),
+            (json!({"to": NOW - 1}), "to", ahead),
+            (json!({"to": i64::MIN}), "to", ahead),
+            (json!({"advance_s": -1}), "advance_s", ahead),
+            (json!({"advance_days": i64::MIN}), "advance_s", ahead),
+            (json!({"advance_months": -1}), "advance_s", ahead),
+            (json!({"to": LAST_S + 1}), "to", last),
+            (json!({"to": i64::MAX}), "to", last),
+            (json!({"advance_s": i64::MAX}), "advance_s", last),
+            (json!({"advance_days": i64::MAX, "advance_s": i64::MAX}), "advance_s", last),
+            (json!({"advance_months": i64::MAX}), "advance_months", last),
+            (json!({"advance_months": 120_000}), "advance_months", last),
+        ] {
+            let mistake = ClockMistake { field, message: message.to_owned() };
+            assert_eq!(seconds_ahead(NOW, &body), Err(mistake), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_clock_shows_neither_its_time_nor_its_parts_to_developers() {
+        let shown =
+            [SimulatorClock::system(), SimulatorClock::manual(7)].map(|it| format!("{it:?}"));
+
+        assert_eq!(shown, ["Clock::system", "Clock::manual"]);
     }
 }

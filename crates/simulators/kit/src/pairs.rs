@@ -48,7 +48,46 @@ fn percent_decode(text: &str, plus: Plus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Every byte as a percent and two digits.
+    fn encoded(text: &str) -> String {
+        text.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded_to_the_same(name in "\\PC{0,8}", value in "\\PC{0,8}") {
+            let pair = format!("{}={}", encoded(&name), encoded(&value).to_uppercase());
+
+            prop_assert_eq!(decode_segment(&encoded(&value)), value.clone());
+            prop_assert_eq!(parse_pairs(&pair), [(name, value)]);
+        }
+
+        #[test]
+        fn nothing_but_percents_and_pluses_is_changed(text in "[^%+]{0,12}") {
+            prop_assert_eq!(decode_segment(&text), text);
+        }
+
+        #[test]
+        fn any_text_is_some_pairs(text in "[%+=&a0Ff\u{fc}]{0,24}") {
+            let pairs = parse_pairs(&text);
+
+            prop_assert!(pairs.len() <= text.split('&').count());
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        assert_eq!(decode_segment("a%ff%C3%A9%c3"), "a\u{fffd}\u{e9}\u{fffd}");
+        assert_eq!(decode_segment("%+1%1%"), "%+1%1%");
+        assert_eq!(
+            parse_pairs("==a&=&&b"),
+            [("", "=a"), ("", ""), ("b", "")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
+    }
 
     #[test]
     fn queries_and_segments_are_decoded() {

@@ -7,4 +7,11 @@
     reason = "a test should stop at the unexpected"
 )]
 
+mod bodies;
+mod control;
+mod faults;
 mod mail;
+mod mail_talk;
+mod ports;
+mod rules;
+mod stub;

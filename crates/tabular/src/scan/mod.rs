@@ -2,9 +2,15 @@
 //!
 //! It accepts exactly the JSON of RFC 8259, with nesting of any depth and without recursion.
 
+mod open_values;
+mod strings;
+
 use std::borrow::Cow;
 
 use crate::TabularError;
+
+use open_values::OpenValues;
+use strings::{plain_length, unescaped};
 
 /// Reads one JSON text from start to end.
 #[derive(Debug, Clone)]
@@ -29,41 +35,6 @@ pub struct StringSpan {
     pub span: TextSpan,
     /// Whether its text differs from its written form.
     pub escaped: bool,
-}
-
-/// The closing bracket of each open value, the innermost last: a bit each, of which the last 64 are
-/// at hand.
-#[derive(Debug, Default)]
-struct OpenValues {
-    depth: usize,
-    last: u64,
-    before: Vec<u64>,
-}
-
-impl OpenValues {
-    fn push(&mut self, close: u8) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.before.push(self.last);
-        }
-        self.last = self.last << 1 | u64::from(close == b'}');
-        self.depth += 1;
-    }
-
-    fn pop(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-        self.last >>= 1;
-        if self.depth.is_multiple_of(64) {
-            self.last = self.before.pop().unwrap_or_default();
-        }
-    }
-
-    const fn last(&self) -> Option<u8> {
-        match (self.depth, self.last & 1) {
-            (0, _) => None,
-            (_, 0) => Some(b']'),
-            _ => Some(b'}'),
-        }
-    }
 }
 
 impl TextSpan {
@@ -302,216 +273,5 @@ impl<'a> JsonScanner<'a> {
     }
 }
 
-/// The text of a string whose escapes are known to be valid.
-fn unescaped(written: &str) -> String {
-    let mut text = String::with_capacity(written.len());
-    let mut rest = written;
-    while let Some((plain, escape)) = rest.split_once('\\') {
-        text.push_str(plain);
-        let mut characters = escape.chars();
-        match characters.next() {
-            Some('u') => {
-                let (character, after) = unicode_escape(escape.get(1..).unwrap_or_default());
-                text.push(character);
-                rest = after;
-                continue;
-            }
-            Some('b') => text.push('\u{8}'),
-            Some('f') => text.push('\u{c}'),
-            Some('n') => text.push('\n'),
-            Some('r') => text.push('\r'),
-            Some('t') => text.push('\t'),
-            Some(same) => text.push(same),
-            None => {}
-        }
-        rest = characters.as_str();
-    }
-    text.push_str(rest);
-    text
-}
-
-/// The character of a `\u` escape, with a second escape if it is a pair, and the rest of the text.
-fn unicode_escape(digits: &str) -> (char, &str) {
-    let (first, rest) = hexadecimal(digits);
-    if let Some(character) = char::from_u32(first) {
-        return (character, rest);
-    }
-    if first < 0xdc00
-        && let Some(second) = rest.strip_prefix("\\u")
-    {
-        let (second, after) = hexadecimal(second);
-        if (0xdc00..0xe000).contains(&second) {
-            let scalar = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-            return (char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER), after);
-        }
-    }
-    (char::REPLACEMENT_CHARACTER, rest)
-}
-
-fn hexadecimal(digits: &str) -> (u32, &str) {
-    let (number, rest) = digits.split_at_checked(4).unwrap_or((digits, ""));
-    (u32::from_str_radix(number, 16).unwrap_or(0xfffd), rest)
-}
-
-/// The number of leading bytes that need no escaping or checking in a string. Tests eight at a
-/// time.
-fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let mut length = 0;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * 0x22);
-        let backslash = word ^ (ONES * 0x5c);
-        // A byte's high bit is set if it is zero, or, for the last, below 0x20. A borrow may set
-        // more bits above the lowest such byte, which does no harm.
-        let found = (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | (word.wrapping_sub(ONES * 0x20) & !word);
-        let found = found & HIGH;
-        if found != 0 {
-            return length + found.trailing_zeros() as usize / 8;
-        }
-        length += 8;
-    }
-    length + rest.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count()
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde::de::IgnoredAny;
-
-    use super::*;
-
-    fn accepts(text: &str) -> bool {
-        let mut scanner = JsonScanner::new(text);
-        let value = match scanner.peek() {
-            Some(b'{' | b'[') => scanner.nested().map(|_| ()),
-            _ => scanner.plain().map(|_| ()),
-        };
-        value.and_then(|()| scanner.finish()).is_ok()
-    }
-
-    #[test]
-    fn a_nested_value_ends_at_its_matching_bracket() {
-        let text = r#" { "a" : [ 1 , { "b" : [ ] } ] , "c" : { } } , "#;
-        let mut scanner = JsonScanner::new(text);
-
-        let span = scanner.nested().unwrap();
-
-        assert_eq!(span.of(text), text.trim().trim_end_matches([',', ' ']));
-        assert_eq!(scanner.peek(), Some(b','));
-    }
-
-    #[test]
-    fn a_value_spans_its_written_form() {
-        for value in ["{ \"a\": [] }", "[ ]", "\"a\\n\"", "-1.5e3", "true", "false", "null"] {
-            let text = format!(" {value} ,");
-            let mut scanner = JsonScanner::new(&text);
-
-            assert_eq!(scanner.value().unwrap().of(&text), value);
-            assert_eq!(scanner.peek(), Some(b','));
-        }
-    }
-
-    #[test]
-    fn brackets_match_at_any_depth() {
-        for depth in [1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1_000] {
-            let opened: String =
-                (0..depth).map(|at| if at % 3 == 0 { "{\"a\":" } else { "[" }).collect();
-            let closed: String =
-                (0..depth).rev().map(|at| if at % 3 == 0 { "}" } else { "]" }).collect();
-            assert!(accepts(&format!("{opened}1{closed}")), "{depth}");
-
-            let mut wrong = closed.into_bytes();
-            for at in 0..depth {
-                wrong[at] ^= b'}' ^ b']';
-                let text = String::from_utf8(wrong.clone()).unwrap();
-                assert!(!accepts(&format!("{opened}1{text}")), "{depth} {at}");
-                wrong[at] ^= b'}' ^ b']';
-            }
-        }
-    }
-
-    #[test]
-    fn invalid_json_is_refused() {
-        for text in [
-            "",
-            "[",
-            "]",
-            "{",
-            "[1",
-            "[1,]",
-            "[,1]",
-            "{\"a\"}",
-            "{\"a\":}",
-            "{\"a\":1,}",
-            "{a:1}",
-            "[01]",
-            "[1.]",
-            "[.5]",
-            "[1e]",
-            "[+1]",
-            "[--1]",
-            "[-]",
-            "[truth]",
-            "[nul]",
-            "[True]",
-            "[1}",
-            "{\"a\":1]",
-            "[\"\n\"]",
-            "[\"\\x\"]",
-            "[\"\\u12g4\"]",
-            "[\"\\u123\"]",
-            "[\"",
-            "[\"\\\"]",
-            "[1 2]",
-            "[1]]",
-        ] {
-            assert!(!accepts(text), "{text:?}");
-        }
-    }
-
-    fn text_of(json: &str) -> String {
-        JsonScanner::new(json).string().unwrap().text(json).into_owned()
-    }
-
-    #[test]
-    fn an_unpaired_surrogate_is_replaced_alone() {
-        assert_eq!(text_of(r#""\ud83d\ude00""#), "😀");
-        assert_eq!(text_of(r#""a\ud83d\n""#), "a\u{fffd}\n");
-        assert_eq!(text_of(r#""\ud83d\u0041""#), "\u{fffd}A");
-        assert_eq!(text_of(r#""\ude00\ud83d\ud83d\ude00""#), "\u{fffd}\u{fffd}😀");
-    }
-
-    proptest! {
-        #[test]
-        fn strings_read_as_in_another_reader(
-            json in "\"([a\"é😀]|\\\\[\"\\\\/bfnrtu]|\\\\u0[0-9a-fA-F]{3}|\\\\ud83[cd]\\\\ude[0-9]{2})*\""
-        ) {
-            if let Ok(expected) = serde_json::from_str::<String>(&json) {
-                prop_assert_eq!(text_of(&json), expected);
-            }
-        }
-
-        #[test]
-        fn it_accepts_the_same_texts_as_another_reader(
-            text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\u]{0,12}|[\\[{](\"[a\\\\\"u0\\x01é]{0,9}\"|true|null|-?1?0?[.]?[0-9]?|[:,\\[\\]{}])*[\\]}]"
-        ) {
-            let other = serde_json::from_str::<IgnoredAny>(&text).is_ok();
-
-            prop_assert_eq!(accepts(&text), other, "{}", text);
-        }
-
-        #[test]
-        fn the_plain_prefix_of_a_string_ends_at_the_first_special_byte(
-            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'a'), Just(0x1f), Just(0x20)], 0..40)
-        ) {
-            let expected = bytes.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();
-
-            prop_assert_eq!(plain_length(&bytes), expected);
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! Wrong values of a platform's declaration: each is refused with its key, and with what would be
 //! right.
 
-use super::{Config, UnreadableConfig};
+use settings::{Config, UnreadableConfig};
 
 /// What stands in the platform's table, the key that is refused below `platforms.own`, and what is
 /// said of it.
