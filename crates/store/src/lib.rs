@@ -14,6 +14,8 @@ mod balance;
 mod balance_cache;
 pub mod breakdown;
 pub mod call_details;
+#[cfg(test)]
+mod call_rows_tests;
 pub mod call_totals;
 pub mod calls;
 pub mod cards;

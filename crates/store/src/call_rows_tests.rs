@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::migrator;
+use crate::migrations::migrator;
 use crate::options::DatabaseKind;
 use crate::testing;
 

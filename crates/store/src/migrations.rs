@@ -11,56 +11,56 @@ use crate::options::DatabaseKind;
 pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     let (guards, keys, calls) = match database {
         DatabaseKind::Sqlite => (
-            include_str!("../../migrations/0003_guards.sqlite.sql"),
+            include_str!("../migrations/0003_guards.sqlite.sql"),
             concat!(
-                include_str!("../../migrations/0006_keys.sql"),
-                include_str!("../../migrations/0006_keys.sqlite.sql")
+                include_str!("../migrations/0006_keys.sql"),
+                include_str!("../migrations/0006_keys.sqlite.sql")
             ),
-            include_str!("../../migrations/0008_calls_by_customer.sqlite.sql"),
+            include_str!("../migrations/0008_calls_by_customer.sqlite.sql"),
         ),
         DatabaseKind::Postgres => (
-            include_str!("../../migrations/0003_guards.postgres.sql"),
+            include_str!("../migrations/0003_guards.postgres.sql"),
             concat!(
-                include_str!("../../migrations/0006_keys.sql"),
-                include_str!("../../migrations/0006_keys.postgres.sql")
+                include_str!("../migrations/0006_keys.sql"),
+                include_str!("../migrations/0006_keys.postgres.sql")
             ),
-            include_str!("../../migrations/0008_calls_by_customer.postgres.sql"),
+            include_str!("../migrations/0008_calls_by_customer.postgres.sql"),
         ),
     };
     let mut steps = vec![
-        step(1, "customers", include_str!("../../migrations/0001_customers.sql")),
-        step(2, "calls", include_str!("../../migrations/0002_calls.sql")),
+        step(1, "customers", include_str!("../migrations/0001_customers.sql")),
+        step(2, "calls", include_str!("../migrations/0002_calls.sql")),
         step(3, "guards", guards),
-        step(4, "sessions", include_str!("../../migrations/0004_sessions.sql")),
-        step(5, "jobs", include_str!("../../migrations/0005_jobs.sql")),
+        step(4, "sessions", include_str!("../migrations/0004_sessions.sql")),
+        step(5, "jobs", include_str!("../migrations/0005_jobs.sql")),
         step(6, "keys", keys),
-        step(7, "mail_links", include_str!("../../migrations/0007_mail_links.sql")),
+        step(7, "mail_links", include_str!("../migrations/0007_mail_links.sql")),
         step(8, "calls by customer", calls),
         step(9, "exports", exports(database)),
         step(10, "billing", billing(database)),
-        step(11, "subscriptions", include_str!("../../migrations/0011_subscriptions.sql")),
-        step(12, "top-ups", include_str!("../../migrations/0012_topups.sql")),
+        step(11, "subscriptions", include_str!("../migrations/0011_subscriptions.sql")),
+        step(12, "top-ups", include_str!("../migrations/0012_topups.sql")),
     ];
     if database == DatabaseKind::Postgres {
         // On SQLite the order of this trigger costs nothing.
-        let guard = include_str!("../../migrations/0013_calls_guard.postgres.sql");
+        let guard = include_str!("../migrations/0013_calls_guard.postgres.sql");
         steps.push(step(13, "calls guard", guard));
     }
     steps.push(step(14, "usage notes", usage_notes(database)));
     if database == DatabaseKind::Sqlite {
-        let guard = include_str!("../../migrations/0015_calls_guard.sqlite.sql");
+        let guard = include_str!("../migrations/0015_calls_guard.sqlite.sql");
         steps.push(step(15, "calls guard", guard));
     }
     if database == DatabaseKind::Postgres {
         // SQLite compares this way by default.
-        let collation = include_str!("../../migrations/0016_bytewise.postgres.sql");
+        let collation = include_str!("../migrations/0016_bytewise.postgres.sql");
         steps.push(step(16, "texts compared byte by byte", collation));
     }
     steps.push(step(17, "platform health", platform_health(database)));
     steps.push(step(18, "login networks", login_networks(database)));
     if database == DatabaseKind::Sqlite {
         // PostgreSQL adds to the usage tables immediately.
-        let deltas = include_str!("../../migrations/0019_usage_deltas.sqlite.sql");
+        let deltas = include_str!("../migrations/0019_usage_deltas.sqlite.sql");
         steps.push(step(19, "usage deltas", deltas));
     }
     steps.push(step(20, "lots and sales", lots(database)));
@@ -68,7 +68,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(22, "own requests", own_requests(database)));
     steps.push(switched_off_accounts());
     if database == DatabaseKind::Sqlite {
-        let pending = include_str!("../../migrations/0024_usage_pending.sqlite.sql");
+        let pending = include_str!("../migrations/0024_usage_pending.sqlite.sql");
         steps.push(step(24, "usage pending", pending));
     }
     steps.push(byte_order_marks());
@@ -97,152 +97,152 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
 }
 
 fn switched_off_accounts() -> Migration {
-    let sql = include_str!("../../migrations/0023_switched_off_accounts.sql");
+    let sql = include_str!("../migrations/0023_switched_off_accounts.sql");
     step(23, "accounts that are switched off", sql)
 }
 
 fn byte_order_marks() -> Migration {
-    step(25, "byte order marks of csv files", include_str!("../../migrations/0025_csv_bom.sql"))
+    step(25, "byte order marks of csv files", include_str!("../migrations/0025_csv_bom.sql"))
 }
 
 fn unpaid_invoices() -> Migration {
-    step(27, "unpaid invoices", include_str!("../../migrations/0027_unpaid_invoices.sql"))
+    step(27, "unpaid invoices", include_str!("../migrations/0027_unpaid_invoices.sql"))
 }
 
 const fn operators(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0032_operators.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0032_operators.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0032_operators.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0032_operators.postgres.sql"),
     }
 }
 
 const fn invoices(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0033_invoices.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0033_invoices.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0033_invoices.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0033_invoices.postgres.sql"),
     }
 }
 
 const fn tags(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0034_tags.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0034_tags.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0034_tags.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0034_tags.postgres.sql"),
     }
 }
 
 const fn call_totals(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0035_call_totals.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0035_call_totals.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0035_call_totals.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0035_call_totals.postgres.sql"),
     }
 }
 
 const fn notices(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0036_notices.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0036_notices.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0036_notices.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0036_notices.postgres.sql"),
     }
 }
 
 const fn audit_retention(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0038_audit_retention.sqlite.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0038_audit_retention.sqlite.sql"),
         DatabaseKind::Postgres => {
-            include_str!("../../migrations/0038_audit_retention.postgres.sql")
+            include_str!("../migrations/0038_audit_retention.postgres.sql")
         }
     }
 }
 
 const fn call_rows(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0039_call_rows.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0039_call_rows.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0039_call_rows.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0039_call_rows.postgres.sql"),
     }
 }
 
 const fn reconciliations(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0037_reconciliations.sqlite.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0037_reconciliations.sqlite.sql"),
         DatabaseKind::Postgres => {
-            include_str!("../../migrations/0037_reconciliations.postgres.sql")
+            include_str!("../migrations/0037_reconciliations.postgres.sql")
         }
     }
 }
 
 const fn export_progress(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0030_export_progress.sqlite.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0030_export_progress.sqlite.sql"),
         DatabaseKind::Postgres => {
-            include_str!("../../migrations/0030_export_progress.postgres.sql")
+            include_str!("../migrations/0030_export_progress.postgres.sql")
         }
     }
 }
 
 const fn account_cookies(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0031_account_cookies.sqlite.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0031_account_cookies.sqlite.sql"),
         DatabaseKind::Postgres => {
-            include_str!("../../migrations/0031_account_cookies.postgres.sql")
+            include_str!("../migrations/0031_account_cookies.postgres.sql")
         }
     }
 }
 
 const fn export_columns(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0028_export_columns.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0028_export_columns.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0028_export_columns.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0028_export_columns.postgres.sql"),
     }
 }
 
 fn chosen_cards() -> Migration {
-    step(29, "chosen cards", include_str!("../../migrations/0029_chosen_cards.sql"))
+    step(29, "chosen cards", include_str!("../migrations/0029_chosen_cards.sql"))
 }
 
 const fn export_removals(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0026_export_removals.sqlite.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0026_export_removals.sqlite.sql"),
         DatabaseKind::Postgres => {
-            include_str!("../../migrations/0026_export_removals.postgres.sql")
+            include_str!("../migrations/0026_export_removals.postgres.sql")
         }
     }
 }
 
 const fn login_networks(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0018_login_networks.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0018_login_networks.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0018_login_networks.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0018_login_networks.postgres.sql"),
     }
 }
 
 const fn lots(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => concat!(
-            include_str!("../../migrations/0020_lots.sql"),
-            include_str!("../../migrations/0020_lots.sqlite.sql")
+            include_str!("../migrations/0020_lots.sql"),
+            include_str!("../migrations/0020_lots.sqlite.sql")
         ),
         DatabaseKind::Postgres => concat!(
-            include_str!("../../migrations/0020_lots.sql"),
-            include_str!("../../migrations/0020_lots.postgres.sql")
+            include_str!("../migrations/0020_lots.sql"),
+            include_str!("../migrations/0020_lots.postgres.sql")
         ),
     }
 }
 
 const fn plans(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0021_plans.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0021_plans.sql"),
         DatabaseKind::Postgres => concat!(
-            include_str!("../../migrations/0021_plans.sql"),
-            include_str!("../../migrations/0021_plans.postgres.sql")
+            include_str!("../migrations/0021_plans.sql"),
+            include_str!("../migrations/0021_plans.postgres.sql")
         ),
     }
 }
 
 const fn platform_health(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0017_platform_health.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0017_platform_health.sql"),
         DatabaseKind::Postgres => concat!(
-            include_str!("../../migrations/0017_platform_health.sql"),
-            include_str!("../../migrations/0017_platform_health.postgres.sql")
+            include_str!("../migrations/0017_platform_health.sql"),
+            include_str!("../migrations/0017_platform_health.postgres.sql")
         ),
     }
 }
@@ -250,12 +250,12 @@ const fn platform_health(database: DatabaseKind) -> &'static str {
 const fn exports(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => concat!(
-            include_str!("../../migrations/0009_exports.sql"),
-            include_str!("../../migrations/0009_exports.sqlite.sql")
+            include_str!("../migrations/0009_exports.sql"),
+            include_str!("../migrations/0009_exports.sqlite.sql")
         ),
         DatabaseKind::Postgres => concat!(
-            include_str!("../../migrations/0009_exports.sql"),
-            include_str!("../../migrations/0009_exports.postgres.sql")
+            include_str!("../migrations/0009_exports.sql"),
+            include_str!("../migrations/0009_exports.postgres.sql")
         ),
     }
 }
@@ -263,36 +263,33 @@ const fn exports(database: DatabaseKind) -> &'static str {
 const fn billing(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => concat!(
-            include_str!("../../migrations/0010_billing.sql"),
-            include_str!("../../migrations/0010_billing.sqlite.sql")
+            include_str!("../migrations/0010_billing.sql"),
+            include_str!("../migrations/0010_billing.sqlite.sql")
         ),
         DatabaseKind::Postgres => concat!(
-            include_str!("../../migrations/0010_billing.sql"),
-            include_str!("../../migrations/0010_billing.postgres.sql")
+            include_str!("../migrations/0010_billing.sql"),
+            include_str!("../migrations/0010_billing.postgres.sql")
         ),
     }
 }
 
 const fn usage_notes(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0014_usage_notes.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0014_usage_notes.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0014_usage_notes.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0014_usage_notes.postgres.sql"),
     }
 }
 
 const fn own_requests(database: DatabaseKind) -> &'static str {
     match database {
-        DatabaseKind::Sqlite => include_str!("../../migrations/0022_own_requests.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../../migrations/0022_own_requests.postgres.sql"),
+        DatabaseKind::Sqlite => include_str!("../migrations/0022_own_requests.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0022_own_requests.postgres.sql"),
     }
 }
 
 fn step(version: i64, name: &'static str, sql: &'static str) -> Migration {
     Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
 }
-
-#[cfg(test)]
-mod call_rows_tests;
 
 #[cfg(test)]
 mod tests {
