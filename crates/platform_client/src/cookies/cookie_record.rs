@@ -8,6 +8,7 @@ use super::stored_cookie::StoredCookie;
 /// JSON holds text, so a name or value beyond ASCII is written with one character, U+0000 to
 /// U+00FF, for each octet.
 #[derive(Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the members of stored JSON")]
 pub(super) struct CookieRecord {
     name: String,
     #[serde(serialize_with = "write_secret", deserialize_with = "read_secret")]

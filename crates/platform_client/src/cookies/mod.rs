@@ -200,7 +200,9 @@ fn add_pair(text: &mut Vec<u8>, parts: &[&[u8]]) {
     if !text.is_empty() {
         text.extend_from_slice(b"; ");
     }
-    parts.iter().for_each(|part| text.extend_from_slice(part));
+    for part in parts {
+        text.extend_from_slice(part);
+    }
 }
 
 impl std::fmt::Debug for CookieJar {
@@ -260,8 +262,8 @@ mod tests {
         let stored = CookieJar::detached();
         stored.load(&CookieSet::from_json(&jar.all().to_json()).unwrap(), NOW);
 
-        for jar in [jar, stored] {
-            let sent = jar.header(&Uri::from_static(HOME), Some(&given), NOW).unwrap();
+        for kept in [jar, stored] {
+            let sent = kept.header(&Uri::from_static(HOME), Some(&given), NOW).unwrap();
             assert_eq!(sent.as_bytes(), b"lang=\xc3\xa9; a=x\xe9; b=\xe2\x82\xac");
         }
         assert_eq!(names(Some(&given)), [b"a".to_vec(), b"lang".to_vec()]);

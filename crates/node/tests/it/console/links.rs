@@ -276,13 +276,13 @@ async fn a_form_with_a_repeated_field_is_refused_on_a_page_and_in_a_problem() {
         let stranger = app.browser().post("/console/login", &logins).await;
         let problem = submit(&app, "/console/login", &logins).await;
 
-        for (page, field) in [(&person, "name"), (&stranger, "email")] {
-            page.assert(422, "is given more than once").assert(422, field);
+        for (refused, name) in [(&person, "name"), (&stranger, "email")] {
+            refused.assert(422, "is given more than once").assert(422, name);
         }
         assert_eq!((problem.status, problem.code()), (422, "invalid_request".to_owned()));
         let field = &problem.json()["detail"][0];
-        let named = (field["loc"].to_string(), field["type"].to_string());
-        assert_eq!(named, (r#"["body","email"]"#.to_owned(), r#""duplicate""#.to_owned()));
+        let told = (field["loc"].to_string(), field["type"].to_string());
+        assert_eq!(told, (r#"["body","email"]"#.to_owned(), r#""duplicate""#.to_owned()));
         assert!(!browser.open("/console/settings").await.says("Eve"));
         for path in ["/console/calls?tag=a&tag=b", "/console/audit?action=a&action=b"] {
             browser.open(path).await.assert(422, "more than once");

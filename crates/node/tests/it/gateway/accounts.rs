@@ -380,8 +380,8 @@ async fn credentials_that_are_connected_anew_are_tried_although_the_endpoint_fai
         let reply = stage.get("chats").await;
 
         assert_eq!((reply.status, reply.receipt().0), (200, 1), "{}", reply.text());
-        let bodies = exchanges(&stage).into_iter().map(|exchange| exchange.body);
-        let last = String::from_utf8(bodies.last().unwrap()).unwrap();
+        let last = exchanges(&stage).pop().unwrap().body;
+        let last = String::from_utf8(last).unwrap();
         assert!(last.contains("refresh_token=refresh-new"), "{last}");
         assert_eq!(used(&stage), ["Bearer access-3"]);
         stage
