@@ -1,8 +1,8 @@
 //! Retention of calls: what ended long ago is summed up by day, key, account, route, tag and
 //! outcome, and its rows are deleted.
 //!
-//! One transaction does both for a batch, so that `ended_calls` and `call_totals` together have every
-//! ended call once, at any time and after any crash. Nodes skip each other's rows.
+//! One transaction does both for a batch, so that `ended_calls` and `call_totals` together have
+//! every ended call once, at any time and after any crash. Nodes skip each other's rows.
 
 use domain::id::CallId;
 use domain::time::Timestamp;

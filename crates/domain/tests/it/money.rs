@@ -169,8 +169,8 @@ proptest! {
         }
     }
 
-    /// What goes back of an amount is the difference of two divisions, so a larger amount must never
-    /// give a part less by more than the cent that rounding moves.
+    /// What goes back of an amount is the difference of two divisions, so a larger amount must
+    /// never give a part less by more than the cent that rounding moves.
     #[test]
     fn a_part_of_more_is_at_most_a_cent_less(
         amount in 0_i64..1_000_000, more in 0_i64..1_000, weights in prop::collection::vec(0_i64..1_000, 1..6),

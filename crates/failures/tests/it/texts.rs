@@ -348,8 +348,8 @@ fn a_field_is_written_as_tools_for_apis_expect_it() {
 }
 
 proptest! {
-    /// Texts are put into sentences: none ends one by itself, begins a line, or shows how a value is
-    /// written in the code.
+    /// Texts are put into sentences: none ends one by itself, begins a line, or shows how a value
+    /// is written in the code.
     #[test]
     fn a_failure_is_one_sentence_without_words_of_the_code(number: i64, id in "[A-Za-z0-9_-]{1,20}", is_limited: bool) {
         let accounts = vec![format!("x{id}").parse::<CreatorId>().unwrap()];

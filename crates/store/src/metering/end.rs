@@ -105,8 +105,8 @@ impl<'a> SettledCall<'a> {
     }
 }
 
-/// The statement that takes calls whose holds are in memory out of the open ones. `closed_own` takes
-/// its rows.
+/// The statement that takes calls whose holds are in memory out of the open ones. `closed_own`
+/// takes its rows.
 pub(super) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement<'static> {
     const SQL: &str = "
         with v (id) as ({rows})

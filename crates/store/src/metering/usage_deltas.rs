@@ -6,9 +6,9 @@
 //! transactions these calls are counted and moved to where they stay, in its order. Usage is read
 //! from the views `usage_by_day` and `usage_by_route`, and calls from `calls`, which include both.
 //!
-//! Earlier versions appended counts, as JSON by position, as JSON with named members and as columns,
-//! to tables of their own, which are read until they are empty. A row that cannot be read is set
-//! aside and reported; it delays no call.
+//! Earlier versions appended counts, as JSON by position, as JSON with named members and as
+//! columns, to tables of their own, which are read until they are empty. A row that cannot be read
+//! is set aside and reported; it delays no call.
 
 use domain::id::KeyId;
 

@@ -107,6 +107,7 @@ fn another(name: &str, value: &toml::Value) -> String {
         ("log.format", _) => "json".to_owned(),
         (_, toml::Value::Boolean(value)) => (!value).to_string(),
         (_, toml::Value::Integer(value)) => (value + 7).to_string(),
+        (_, toml::Value::Float(value)) => (value + 7.5).to_string(),
         (name, toml::Value::Array(_)) if name.ends_with(".headers") || is_key(name, "query") => {
             "[{ name = \"X-Other\", value = \"other\" }]".to_owned()
         }

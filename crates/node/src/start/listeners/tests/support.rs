@@ -1,5 +1,5 @@
-//! A listener for one test, with routes that wait, stream and check, and clients that speak to it byte
-//! by byte.
+//! A listener for one test, with routes that wait, stream and check, and clients that speak to it
+//! byte by byte.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
