@@ -62,10 +62,11 @@ pub fn absolute_uri(key: &str, text: &str, problems: &mut Vec<SettingsProblem>) 
 fn is_usable(uri: &Uri) -> bool {
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     let authority = uri.authority().map_or("", Authority::as_str);
-    let is_host_alone = uri.host() == Some(authority);
+    let host = uri.host().unwrap_or_default();
+    let is_host_alone = host == authority;
     // What is no number up to 65,535 is no port, and the usual one would silently take its place.
     let has_port = uri.port_u16().is_some();
-    is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
+    is_http && !host.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
 }
 
 #[cfg(test)]
@@ -112,6 +113,8 @@ mod tests {
             "https://user:password@a.example",
             "https://a.example#top",
             "https://a.example:",
+            "https://:443",
+            "http://:0?",
             "https://a.example:0x50",
             "https://a.example:65536",
             "https://a.example:-1",
