@@ -1,5 +1,5 @@
 //! The style and the script of all pages. Their addresses contain a hash of their content, so that
-//! browsers keep them for good and get new ones with a new build or a new brand.
+//! browsers cache them permanently, and fetch new ones after a new build or brand.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};

@@ -125,7 +125,7 @@ fn a_response_that_was_not_stored_names_its_call_if_there_is_one() {
     assert_eq!(said(Some(call())), format!("{begun}; its call is {}", call()));
 }
 
-/// What the platform did wrong is told by phase and reason, never with an address.
+/// A platform's fault is described by its phase and reason, never by an address.
 #[test]
 fn a_deadline_of_the_database_is_a_failure_on_our_side() {
     let waited = Duration::from_secs(5);

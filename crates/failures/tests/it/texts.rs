@@ -98,7 +98,7 @@ fn missing_rights_are_listed() {
     }
 }
 
-/// Whoever tries keys, sessions or addresses must not learn which of them exist.
+/// A client that guesses keys, sessions or addresses must not learn which of them exist.
 #[test]
 fn a_refused_caller_is_told_nothing_about_what_exists() {
     for (failure, text) in [

@@ -142,7 +142,7 @@ async fn write_down(
         return Ok(());
     }
     tx.together([done, open, saving]).await?;
-    cache.usage_deltas(tx).await?.note(tx, ended.len(), is_usage_read).await
+    cache.new_calls(tx).await?.note(tx, ended.len(), is_usage_read).await
 }
 
 /// The calls that begin in this batch, to find settlements and renewals that came separately from

@@ -6,7 +6,7 @@ use domain::id::{CustomerId, NodeId};
 use domain::time::Timestamp;
 
 use super::end::{self, CallEnd};
-use super::usage_deltas;
+use super::new_calls;
 use crate::balance;
 use crate::options::DatabaseKind;
 use crate::sql::SqlRow;
@@ -53,7 +53,7 @@ pub async fn recover(
     };
     let refunded = end_all(&mut tx, &open, Outcome::OutcomeUnknown, now).await?;
     let set_aside = match store.database() {
-        DatabaseKind::Sqlite => usage_deltas::check_in(&mut tx).await?,
+        DatabaseKind::Sqlite => new_calls::check_in(&mut tx).await?,
         DatabaseKind::Postgres => 0,
     };
     tx.commit().await?;

@@ -1,6 +1,5 @@
 //! Calls as rows: open ones in `open_calls`, ended ones in `ended_calls` (on SQLite first in
-//! `new_calls`, see `usage_deltas`), with the numbers of words
-//! in place of texts that repeat.
+//! `new_calls`), with the numbers of words in place of texts that repeat.
 
 use std::collections::BTreeSet;
 
@@ -308,8 +307,8 @@ fn inserting_ended<'a>(
             parts.epoch.into(),
             parts.held_at.into(),
             lasted.into(),
-            end.duration_ms.into(),
-            end.upstream_ms.into(),
+            end.duration_ms.map(stored_ms).into(),
+            end.upstream_ms.map(stored_ms).into(),
             SqlValue::Bytes(parts.hash),
             parts.tag.into(),
         ]);
@@ -346,6 +345,12 @@ fn inserting_open<'a>(rows: &[(RowParts<'a>, Timestamp)]) -> BatchedStatement<'a
         ]);
     }
     BatchedStatement::over(SQL, table, &[])
+}
+
+/// A duration as stored. One that four bytes cannot hold (a stream of 24 days) must not stop the
+/// other calls of its commit.
+fn stored_ms(duration: i64) -> i64 {
+    duration.min(i32::MAX.into())
 }
 
 /// The first columns of both tables.

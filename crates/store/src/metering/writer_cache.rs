@@ -12,8 +12,8 @@ use foldhash::{fast, quality};
 
 use super::Hold;
 use super::end::CallEnd;
+use super::new_calls::NewCalls;
 use super::queue::RequestBatch;
-use super::usage_deltas::UsageDeltas;
 use crate::StoreError;
 use crate::balance::BalanceRow;
 use crate::sql::{SqlRow, hex};
@@ -33,7 +33,7 @@ pub(crate) struct WriterCache {
     pub(crate) secrets: HashMap<KeyHash, CachedSecret, fast::RandomState>,
     versions: HashMap<CustomerId, HashMap<CreatorId, i64, quality::RandomState>, fast::RandomState>,
     /// The pending usage counts, once read. Only on SQLite.
-    usage_deltas: Option<UsageDeltas>,
+    new_calls: Option<NewCalls>,
     /// The number of entries in `versions`.
     version_count: usize,
     /// The holds of this node's open calls, so that settling them need not read them. They never
@@ -80,25 +80,22 @@ impl WriterCache {
     pub(crate) fn forget(&mut self) {
         self.forget_read();
         self.words.begin();
-        self.usage_deltas = None;
+        self.new_calls = None;
     }
 
     /// Drops what another writer could have changed.
     fn forget_read(&mut self) {
-        let (usage_deltas, open) = (self.usage_deltas.take(), std::mem::take(&mut self.open));
+        let (new_calls, open) = (self.new_calls.take(), std::mem::take(&mut self.open));
         let words = std::mem::take(&mut self.words);
-        *self = Self { usage_deltas, open, words, ..Self::default() };
+        *self = Self { new_calls, open, words, ..Self::default() };
     }
 
-    /// The pending usage counts, read on first use.
-    pub(crate) async fn usage_deltas(
-        &mut self,
-        tx: &mut Tx,
-    ) -> Result<&mut UsageDeltas, StoreError> {
-        if self.usage_deltas.is_none() {
-            self.usage_deltas = Some(UsageDeltas::read(tx).await?);
+    /// What is not sorted and counted yet, read on first use.
+    pub(crate) async fn new_calls(&mut self, tx: &mut Tx) -> Result<&mut NewCalls, StoreError> {
+        if self.new_calls.is_none() {
+            self.new_calls = Some(NewCalls::read(tx).await?);
         }
-        Ok(self.usage_deltas.get_or_insert_default())
+        Ok(self.new_calls.get_or_insert_default())
     }
 
     /// The version of a customer's account.

@@ -61,6 +61,42 @@ async fn outcomes_of_newer_versions_are_listed_unchanged() {
     assert_eq!(listed, expected);
 }
 
+/// A stream has no limit on its time, and the log has four bytes for it on PostgreSQL.
+#[both_databases]
+async fn a_call_that_lasted_longer_than_the_log_can_say_ends_like_any_other() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    let hold = caller.hold(1);
+    let end = resolution(hold.call_id, Outcome::Answered);
+    assert!(is_held(&metering.hold(hold).await));
+
+    let longest = Some(i64::MAX);
+    let end = CallResolution { duration_ms: i64::MAX, upstream_ms: longest, ..end };
+    assert!(metering.meter.resolve(end).await);
+
+    let page = calls::recent(&store, &all(&caller)).await.unwrap();
+    let call = &page.calls[0];
+    let said = Some(i64::from(i32::MAX));
+    assert_eq!((call.duration_ms, call.upstream_ms), (said, said));
+    assert_eq!(call.credits, Some(call.cost));
+}
+
+/// Nodes of versions before step 39 write calls by this statement. It must fail at once.
+#[both_databases]
+async fn a_former_version_cannot_write_calls() {
+    const INSERT: &str = "
+        insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
+            state, request_id, node_id, epoch, held_at, expires_at)
+        values ('call_1', 'cus_1', 'key_1', 'a', 'platform_alpha', 'GET', 'me', 'me', 1,
+            'held', 'req_1', 'node_1', 1, 1, 2)";
+    let store = testing::store().await;
+
+    for sql in [INSERT, "update calls set state = 'refunded'", "delete from calls"] {
+        assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
+    }
+}
+
 #[both_databases]
 async fn calls_are_filtered_by_status_class() {
     let store = testing::store().await;

@@ -1,4 +1,4 @@
-//! Usage that SQLite's writer has recorded but not yet added to the usage tables.
+//! Calls that ended lately, on SQLite: they are not yet where they stay, nor counted as usage.
 //!
 //! The calls of one transaction have many keys and endpoints, each of which would be a row to
 //! change in two tables, on scattered pages; and their customers have places all over the index of
@@ -33,7 +33,7 @@ const EARLIER: [&str; 2] = ["usage_deltas", "usage_notes"];
 
 /// What is not in the usage tables yet. Only the writer adds or removes any.
 #[derive(Debug, Default)]
-pub(crate) struct UsageDeltas {
+pub(crate) struct NewCalls {
     /// The sum of what earlier versions have left.
     counted: EndedCallCounts<'static>,
     /// The number of transactions that have added new calls.
@@ -42,18 +42,18 @@ pub(crate) struct UsageDeltas {
     calls: usize,
 }
 
-impl UsageDeltas {
+impl NewCalls {
     /// Reads them. Rows that cannot be read are set aside.
     pub(crate) async fn read(tx: &mut Tx) -> Result<Self, StoreError> {
-        let mut deltas = Self::default();
-        deltas.read_pending(tx).await?;
+        let mut found = Self::default();
+        found.read_pending(tx).await?;
         for table in EARLIER {
-            deltas.read_earlier(tx, table).await?;
+            found.read_earlier(tx, table).await?;
         }
         let row = tx.row("select count(*) as calls from new_calls", &[]).await?;
         let calls = row.map_or(Ok(0), |row| row.int("calls"))?;
-        deltas.calls = usize::try_from(calls).unwrap_or(usize::MAX);
-        Ok(deltas)
+        found.calls = usize::try_from(calls).unwrap_or(usize::MAX);
+        Ok(found)
     }
 
     async fn read_pending(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
@@ -225,7 +225,7 @@ async fn set_aside(
 /// Adds up what is pending at start, so that unreadable rows are set aside before the first call.
 /// Returns how many rows are set aside in total.
 pub(crate) async fn check_in(tx: &mut Tx) -> Result<i64, StoreError> {
-    UsageDeltas::read(tx).await?.add_up(tx).await?;
+    NewCalls::read(tx).await?.add_up(tx).await?;
     count_in(tx).await
 }
 
