@@ -86,8 +86,10 @@ insert into ended_calls
 select cast(substr(c.id, 6) as uuid),
        case when c.request_id ~ '^req_[0-9a-f]{32}$' then cast(substr(c.request_id, 5) as uuid) end,
        c.held_at, c.resolved_at - c.held_at, c.cost, customer.number, key.number, account.number, platform.number,
-       method.number, route.number, outcome.number, node.number, c.epoch, least(c.duration_ms, 2147483647),
-       least(c.upstream_ms, 2147483647), c.status,
+       method.number, route.number, outcome.number, node.number, c.epoch,
+       -- A duration that four bytes cannot hold must not stop the migration.
+       case when c.duration_ms > 2147483647 then 2147483647 else c.duration_ms end,
+       case when c.upstream_ms > 2147483647 then 2147483647 else c.upstream_ms end, c.status,
        case c.state when 'settled' then 1 else 0 end, nullif(c.path, c.route),
        case when c.request_id ~ '^req_[0-9a-f]{32}$' then null else c.request_id end,
        decode(c.idempotency_hash, 'hex'), c.tag

@@ -62,12 +62,13 @@ const BEGINNINGS: [[&str; 5]; 5] = [
 
 /// How they end: cost, credits, state, outcome, status, the times of the end, and how long they
 /// took.
-const ENDS: [&str; 5] = [
+const ENDS: [&str; 6] = [
     "3, null, 'held', null, null, null, null, null",
     "0, 0, 'settled', 'answered', 200, 1790000000123457, 7, 5",
     "9000000000, 9000000000, 'settled', 'answered', 404, 1790000000123456, 0, null",
     "2, 0, 'refunded', 'asked_twice', null, 1790086400123456, null, null",
     "2, 0, 'refunded', 'upstream_5xx', 599, 1789999999000000, 2147483647, 60000",
+    "1, 1, 'settled', 'answered', 200, 1793000000123456, 3000000000, 3000000000",
 ];
 
 /// Inserts a call of each kind into the table as it was.
@@ -117,11 +118,16 @@ macro_rules! migrates_calls {
             let row = sqlx::query("select * from calls limit 1").fetch_one(&$pool).await.unwrap();
             row.columns().iter().map(|column| sqlx::Column::name(column).to_owned()).collect()
         };
-        let (before, columns_before) = (read().await, columns().await);
+        let (mut before, columns_before) = (read().await, columns().await);
         assert_eq!(before.len(), BEGINNINGS.len() * ENDS.len());
 
         all.run(&$pool).await.unwrap();
 
+        if $database == DatabaseKind::Postgres {
+            // Four bytes hold no more.
+            let shorter = |line: String| line.replace("|3000000000", "|2147483647");
+            before = before.into_iter().map(shorter).collect();
+        }
         assert_eq!(read().await, before);
         assert_eq!(columns().await, columns_before);
         let count = "select count(*) from open_calls";
