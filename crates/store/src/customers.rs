@@ -127,9 +127,12 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
 
 /// Locks the customer's row until the transaction ends, so that no other transaction changes what
 /// is counted for this customer. False if there is no such customer.
+///
+/// A transaction that holds the customer's balance may insert rows that refer to the customer
+/// meanwhile: it would deadlock with one that locks the customer and then the balance.
 pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<bool, StoreError> {
     const SQL: &str = "select id from customers where id = $1";
-    let sql = format!("{SQL}{}", dialect::for_update(tx.database()));
+    let sql = format!("{SQL}{}", dialect::for_no_key_update(tx.database()));
     Ok(tx.row(AssertSqlSafe(sql), &[id.into()]).await?.is_some())
 }
 

@@ -13,6 +13,14 @@ pub(crate) const fn for_update(database: DatabaseKind) -> &'static str {
     }
 }
 
+/// Like `for_update`, but rows that refer to a locked one can be inserted meanwhile.
+pub(crate) const fn for_no_key_update(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => "",
+        DatabaseKind::Postgres => " for no key update",
+    }
+}
+
 /// Like `for_update`, but skips rows that another node has locked.
 pub(crate) const fn for_update_skip_locked(database: DatabaseKind) -> &'static str {
     match database {

@@ -36,8 +36,8 @@ pub(crate) struct CreditHoldings {
 pub(crate) struct EntryLabel<'a> {
     /// The kind of entry.
     pub(crate) kind: &'a str,
-    /// The source and the source's id, unique together. None for entries that no source can repeat,
-    /// which are identified by their lot and number.
+    /// The source and the source's id, unique together: the label of the first entry. Further ones,
+    /// and entries that no source can repeat (none), are identified by their lot and number.
     pub(crate) source: Option<(&'a str, &'a str)>,
     /// A reference for people.
     pub(crate) reference: Option<&'a str>,
@@ -130,7 +130,8 @@ impl CreditHoldings {
         let (source, source_id) = match label.source {
             None => ("lot", own),
             Some((source, id)) if place == 0 => (source, id.to_owned()),
-            Some((source, id)) => (source, format!("{id}:{place}")),
+            // The id with a suffix could be the id of another object of the source.
+            Some((source, _)) => (source, own),
         };
         let lot = self.lots.get(movement.lot);
         let reference = label.reference.or_else(|| lot.and_then(|lot| lot.reference.as_deref()));

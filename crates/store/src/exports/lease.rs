@@ -155,9 +155,10 @@ pub async fn renew(
     Ok(if is_cancelling { LeaseRenewal::Cancelling } else { LeaseRenewal::Lost })
 }
 
-/// Whether this export should be given back in favor of another customer: one without a worker has
-/// waited since `waiting_since`, and this is the most recently started of several exports of its
-/// customer on the same node. It continues later, after its last page.
+/// Whether this export should be given back in favor of another customer: one without a worker, and
+/// neither closed nor suspended, has waited since `waiting_since`, and this is the most recently
+/// started of several exports of its customer on the same node. It continues later, after its last
+/// page.
 pub async fn gives_way(
     store: &Store,
     lease: &ExportLease,
@@ -175,6 +176,8 @@ pub async fn gives_way(
           and exists (
             select 1 from export_jobs waiting
             where waiting.state = 'pending' and waiting.created_at <= $3
+              and not exists (
+                select 1 from customers c where c.id = waiting.customer_id and c.disabled_at is not null)
               and not exists (
                 select 1 from export_jobs theirs
                 where theirs.customer_id = waiting.customer_id and theirs.credit_state = 'held'
