@@ -169,23 +169,20 @@ impl<'a> NewRows<'a> {
         origin: RowOrigin<'_>,
         words: &mut WordCache,
     ) -> Result<[BatchedStatement<'a>; 2], StoreError> {
-        self.learn(tx, origin, words).await?;
+        let mut of_holds = self.numbers(tx, origin, words).await?.into_iter();
         let number = |word: &str| words.get(word).ok_or_else(|| StoreError::corrupt("words", word));
-        let parts = |hold: &'a Hold| {
-            let numbers = CallNumbers::of(hold, words);
-            let numbers = numbers.ok_or_else(|| StoreError::corrupt("words", hold.call_id))?;
-            Ok::<_, StoreError>(parts_of(hold, numbers, number(origin.node)?, origin.epoch))
-        };
+        let node = number(origin.node)?;
         let mut ended = Vec::with_capacity(self.ended.len() + self.taken.len());
-        for (hold, end) in &self.ended {
-            ended.push((parts(hold)?, number(end.outcome.as_str())?, *end));
+        for ((hold, end), numbers) in self.ended.iter().zip(of_holds.by_ref()) {
+            let row = parts_of(hold, numbers, node, origin.epoch);
+            ended.push((row, number(end.outcome.as_str())?, *end));
         }
         for (row, end) in &self.taken {
             ended.push((row.parts(), number(end.outcome.as_str())?, *end));
         }
         let mut open = Vec::with_capacity(self.open.len());
-        for (hold, expires_at) in &self.open {
-            open.push((parts(hold)?, *expires_at));
+        for ((hold, expires_at), numbers) in self.open.iter().zip(of_holds) {
+            open.push((parts_of(hold, numbers, node, origin.epoch), *expires_at));
         }
         ended.sort_unstable_by_key(|(row, ..)| row.id);
         open.sort_unstable_by_key(|(row, _)| row.id);
@@ -200,27 +197,39 @@ impl<'a> NewRows<'a> {
         }
     }
 
-    /// Reads or adds the words that are not known yet.
-    async fn learn(
+    /// The holds of this node's calls: those of `ended`, then those of `open`.
+    fn holds(&self) -> impl Iterator<Item = &'a Hold> {
+        let ended = self.ended.iter().map(|(hold, _)| *hold);
+        ended.chain(self.open.iter().map(|(hold, _)| *hold))
+    }
+
+    /// The numbers of each of `holds`. Words that are not known yet are read or added, and so are
+    /// the node and the outcomes.
+    async fn numbers(
         &self,
         tx: &mut Tx,
         origin: RowOrigin<'_>,
         words: &mut WordCache,
-    ) -> Result<(), StoreError> {
-        let holds = self.open.iter().map(|(hold, _)| *hold);
-        let holds = holds.chain(self.ended.iter().map(|(hold, _)| *hold));
-        let unknown = holds.filter(|hold| CallNumbers::of(hold, words).is_none());
-        let mut wanted: BTreeSet<String> = unknown.flat_map(words_of).collect();
+    ) -> Result<Vec<CallNumbers>, StoreError> {
+        // Looked up once for nearly all calls, whose words are known.
+        let known: Vec<Option<CallNumbers>> =
+            self.holds().map(|hold| CallNumbers::of(hold, words)).collect();
+        let unknown = self.holds().zip(&known).filter(|(_, numbers)| numbers.is_none());
+        let mut wanted: BTreeSet<String> = unknown.flat_map(|(hold, _)| words_of(hold)).collect();
         let ends = self.ended.iter().map(|(_, end)| end);
         let ends = ends.chain(self.taken.iter().map(|(_, end)| end));
         let others = ends.map(|end| end.outcome.as_str()).chain([origin.node]);
         let others: BTreeSet<&str> = others.filter(|word| words.get(word).is_none()).collect();
         wanted.extend(others.into_iter().map(str::to_owned));
         wanted.retain(|word| words.get(word).is_none());
-        if wanted.is_empty() {
-            return Ok(());
+        if !wanted.is_empty() {
+            words.learn(tx, &wanted).await?;
         }
-        words.learn(tx, &wanted).await
+        let numbered = self.holds().zip(known).map(|(hold, found)| {
+            let numbers = found.or_else(|| CallNumbers::of(hold, words));
+            numbers.ok_or_else(|| StoreError::corrupt("words", hold.call_id))
+        });
+        numbered.collect()
     }
 }
 
