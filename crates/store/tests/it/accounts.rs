@@ -232,3 +232,70 @@ async fn only_one_node_at_a_time_refreshes_a_token() {
     let renewed = (customer, creator_id, next);
     assert!(refresh_claims::claim(&store, renewed, until, later).await.unwrap());
 }
+
+#[both_databases]
+async fn twins_are_other_ids_of_the_same_platform_account_of_the_same_customer() {
+    let store = testing::store().await;
+    let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
+    let beta = Platform::BETA;
+    for (customer, name, platform, id, seconds) in [
+        (caller.customer, "zoe", Platform::ALPHA, "4711", 1),
+        (caller.customer, "bob", Platform::ALPHA, "4711", 2),
+        (caller.customer, "cyd", Platform::ALPHA, "47110", 3),
+        (caller.customer, "dan", beta, "4711", 4),
+        (caller.customer, "eve", beta, "", 5),
+        (caller.customer, "fay", beta, "", 6),
+        (other.customer, "gil", Platform::ALPHA, "4711", 7),
+    ] {
+        let new = NewAccount {
+            platform,
+            platform_account_id: id.to_owned(),
+            at: NOON.plus_seconds(seconds),
+            ..new_account(customer, name)
+        };
+        accounts::connect(&store, &new).await.unwrap();
+    }
+    let twins = async |name: &str| -> Vec<String> {
+        let account = accounts::find(&store, caller.customer, &creator(name)).await.unwrap();
+        let found = accounts::twins(&store, caller.customer, &account.unwrap()).await.unwrap();
+        found.iter().map(|twin| twin.as_str().to_owned()).collect()
+    };
+
+    // The one that was connected first comes first.
+    assert_eq!(twins("ada").await, ["zoe", "bob"]);
+    assert_eq!(twins("bob").await, ["ada", "zoe"]);
+    for alone in ["cyd", "dan", "eve", "fay"] {
+        assert_eq!(twins(alone).await, [""; 0], "{alone}");
+    }
+}
+
+#[both_databases]
+async fn a_refreshed_token_is_stored_only_for_the_version_it_was_read_with() {
+    let store = testing::store().await;
+    let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
+    let refreshed = SealedCredentials {
+        sealed: vec![9; 3],
+        scopes: Some(Vec::new()),
+        token_expires_at: Some(NOON.plus_seconds(3_600)),
+        ..new_account(caller.customer, "ada").credentials
+    };
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        let (shared, caller, refreshed) = ((*store).clone(), caller.clone(), refreshed.clone());
+        tasks.spawn(async move {
+            let (customer, version) = (caller.customer, caller.account_version);
+            let name = &caller.account;
+            accounts::replace_credentials(&shared, customer, name, version, &refreshed).await
+        });
+    }
+
+    let versions: Vec<i64> =
+        tasks.join_all().await.into_iter().filter_map(|stored| stored.unwrap()).collect();
+
+    assert_eq!(versions, [caller.account_version + 1]);
+    let find = async |customer| accounts::find(&store, customer, &caller.account).await.unwrap();
+    let stored = find(caller.customer).await.unwrap();
+    assert_eq!((stored.version, &stored.credentials), (versions[0], &refreshed));
+    let untouched = find(other.customer).await.unwrap();
+    assert_eq!(untouched.credentials, new_account(other.customer, "ada").credentials);
+}

@@ -19,7 +19,7 @@ use crate::support::{
 
 const MINUTE_S: i64 = 60;
 
-fn email() -> NewJob {
+pub(crate) fn email() -> NewJob {
     NewJob {
         id: JobId::new(NOON, unique()),
         kind: JobKind::SendMail,
@@ -29,13 +29,13 @@ fn email() -> NewJob {
 }
 
 /// A caller that was granted these credits and has spent some.
-async fn spender(store: &Store, granted: i64, spent: i64) -> TestCaller {
+pub(crate) async fn spender(store: &Store, granted: i64, spent: i64) -> TestCaller {
     let caller = TestCaller::with(store, granted).await;
     spend(store, &caller, spent).await;
     caller
 }
 
-async fn spend(store: &Store, caller: &TestCaller, amount: i64) {
+pub(crate) async fn spend(store: &Store, caller: &TestCaller, amount: i64) {
     let metering = TestMetering::start(store).await;
     let hold = caller.hold(amount);
     let call = hold.call_id;
@@ -44,7 +44,7 @@ async fn spend(store: &Store, caller: &TestCaller, amount: i64) {
     metering.stop().await;
 }
 
-async fn choose(store: &Store, caller: &TestCaller, choice: NoticeChoice) {
+pub(crate) async fn choose(store: &Store, caller: &TestCaller, choice: NoticeChoice) {
     notice_choices::set(store, &[choice], &entry(caller.customer)).await.unwrap();
 }
 

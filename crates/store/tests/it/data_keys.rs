@@ -70,3 +70,44 @@ async fn a_master_keys_canary_is_stored_once() {
 
     assert_eq!(data_keys::canary(&store, "first").await.unwrap(), Some(vec![1, 2]));
 }
+
+#[both_databases]
+async fn a_database_is_sealed_from_its_first_key_or_canary_on() {
+    let store = testing::store().await;
+    assert!(!data_keys::are_sealed(&store).await.unwrap());
+    let caller = TestCaller::with(&store, 0).await;
+    assert!(!data_keys::are_sealed(&store).await.unwrap(), "an account alone names no master key");
+
+    data_keys::create_canary(&store, "first", &[1], NOON).await.unwrap();
+    assert!(data_keys::are_sealed(&store).await.unwrap());
+
+    let other = testing::store().await;
+    let owner = TestCaller::with(&other, 0).await;
+    data_keys::create_first(&other, &data_key(&owner)).await.unwrap();
+    assert!(data_keys::are_sealed(&other).await.unwrap());
+    assert_eq!(data_keys::current(&store, caller.customer).await.unwrap(), None);
+}
+
+#[both_databases]
+async fn a_key_that_was_rewrapped_concurrently_keeps_the_first_wrapping() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let key = data_keys::create_first(&store, &data_key(&caller)).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..12_u8 {
+        let master_key = format!("next_{number}");
+        let (shared, rewrapped) =
+            ((*store).clone(), DataKey { wrapped: vec![number], master_key, ..key.clone() });
+        tasks.spawn(async move {
+            let done = data_keys::rewrap(&shared, "first", &rewrapped).await.unwrap();
+            done.then_some(rewrapped)
+        });
+    }
+
+    let done: Vec<DataKey> = tasks.join_all().await.into_iter().flatten().collect();
+
+    assert_eq!(done.len(), 1);
+    let stored = data_keys::find(&store, key.id).await.unwrap();
+    assert_eq!(stored.as_ref(), Some(&done[0]));
+    assert_eq!(data_keys::count_under(&store, "first").await.unwrap(), 0);
+}

@@ -52,7 +52,7 @@ pub(crate) fn new_export(caller: &TestCaller) -> NewExport {
 }
 
 /// Creates an export, which must succeed.
-async fn created(store: &Store, caller: &TestCaller) -> ExportId {
+pub(crate) async fn created(store: &Store, caller: &TestCaller) -> ExportId {
     let new = new_export(caller);
     let creation = exports::create(store, &new).await.unwrap();
     assert!(matches!(creation, ExportCreation::Created { .. }), "{creation:?}");
@@ -69,7 +69,7 @@ fn claimant(now: Timestamp) -> ExportClaimant {
     }
 }
 
-async fn claimed(store: &Store, now: Timestamp) -> Option<ExportLease> {
+pub(crate) async fn claimed(store: &Store, now: Timestamp) -> Option<ExportLease> {
     exports::claim(store, &claimant(now)).await.unwrap().map(|claimed| claimed.lease)
 }
 
@@ -92,7 +92,7 @@ const DOING: ExportActivity = ExportActivity {
 
 const REPORT: WorkerReport = WorkerReport { progress: SOME, doing: DOING, has_new_page: true };
 
-async fn published(store: &Store, lease: &ExportLease, now: Timestamp) -> bool {
+pub(crate) async fn published(store: &Store, lease: &ExportLease, now: Timestamp) -> bool {
     let (output, expires_at) = (output(lease), now.plus_seconds(3_600));
     let publication = ExportPublication { output: &output, now, expires_at };
     exports::publish(store, lease, publication, SOME).await.unwrap()
@@ -117,7 +117,7 @@ fn failure() -> ExportFailure {
 }
 
 /// Available, held and spent.
-async fn figures(store: &Store, caller: &TestCaller) -> (i64, i64, i64) {
+pub(crate) async fn figures(store: &Store, caller: &TestCaller) -> (i64, i64, i64) {
     let balance = caller.balance(store).await;
     (balance.available.whole(), balance.held.whole(), balance.spent.whole())
 }

@@ -12,7 +12,7 @@ use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller};
 
-fn invoice(customer: CustomerId, id: &str, created_at: Timestamp) -> StoredInvoice {
+pub(crate) fn invoice(customer: CustomerId, id: &str, created_at: Timestamp) -> StoredInvoice {
     let line = |place: i64| StoredInvoiceLine {
         kind: PartKind::Plan,
         reference: Some("pro".to_owned()),

@@ -1,21 +1,11 @@
 //! Jobs: held by one claim at a time, ended only by the newest claim, never lost.
 
-use domain::id::{JobId, NodeId};
-use domain::job::JobKind;
+use domain::id::NodeId;
 use store::jobs::{self, Job, JobClaimant, JobCounts, NewJob};
 use store::{Store, testing};
 use test_databases::both_databases;
 
-use crate::support::{NOON, node, unique};
-
-fn new_job() -> NewJob {
-    NewJob {
-        id: JobId::new(NOON, unique()),
-        kind: JobKind::SendMail,
-        payload: "{\"letter\":\"x\"}".to_owned(),
-        created_at: NOON,
-    }
-}
+use crate::support::{NOON, new_job, node};
 
 fn at(seconds: i64) -> JobClaimant {
     let now = NOON.plus_seconds(seconds);

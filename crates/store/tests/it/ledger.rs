@@ -14,7 +14,11 @@ use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, credits, grant, is_held, new_customer, unique,
 };
 
-fn purchase<'a>(caller: &TestCaller, amount: i64, source_id: &'a str) -> CreditGrant<'a> {
+pub(crate) fn purchase<'a>(
+    caller: &TestCaller,
+    amount: i64,
+    source_id: &'a str,
+) -> CreditGrant<'a> {
     CreditGrant {
         entry: EntryId::new(NOON, unique()),
         customer: caller.customer,

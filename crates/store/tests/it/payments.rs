@@ -33,7 +33,7 @@ pub(crate) fn processor_name(caller: &TestCaller) -> String {
     format!("cus_at_{}", caller.customer)
 }
 
-fn new_order<'a>(caller: &TestCaller, processor_customer: &'a str) -> NewOrder<'a> {
+pub(crate) fn new_order<'a>(caller: &TestCaller, processor_customer: &'a str) -> NewOrder<'a> {
     NewOrder {
         id: OrderId::new(NOON, unique()),
         customer: caller.customer,
@@ -97,7 +97,7 @@ pub(crate) fn reversal<'a>(
 }
 
 /// A whole month of a plan, in a subscription that began at `NOON`.
-fn month(credits: i64, money_cents: i64) -> SoldInvoice {
+pub(crate) fn month(credits: i64, money_cents: i64) -> SoldInvoice {
     let end = NOON.plus_seconds(30 * 86_400);
     SoldInvoice {
         subscription: "sub_1".to_owned(),
@@ -127,7 +127,7 @@ fn month(credits: i64, money_cents: i64) -> SoldInvoice {
     }
 }
 
-fn invoice<'a>(
+pub(crate) fn invoice<'a>(
     sold: &'a SoldInvoice,
     (id, intent): (&'a str, &'a str),
     payer: &'a str,
@@ -147,11 +147,15 @@ fn invoice<'a>(
     }
 }
 
-fn refund<'a>(id: &'a str, intent: &'a str, amount_cents: i64) -> PaymentReversal<'a> {
+pub(crate) fn refund<'a>(id: &'a str, intent: &'a str, amount_cents: i64) -> PaymentReversal<'a> {
     reversal(ReversalKind::Refund, (id, intent), amount_cents, ReversalState::Standing)
 }
 
-fn dispute<'a>(id: &'a str, intent: &'a str, state: ReversalState) -> PaymentReversal<'a> {
+pub(crate) fn dispute<'a>(
+    id: &'a str,
+    intent: &'a str,
+    state: ReversalState,
+) -> PaymentReversal<'a> {
     reversal(ReversalKind::Dispute, (id, intent), 999, state)
 }
 
@@ -159,18 +163,18 @@ async fn apply(store: &Store, reversal: &PaymentReversal<'_>) -> ReversalEffect 
     reversals::apply(store, reversal, &|_| Vec::new()).await.unwrap()
 }
 
-async fn taken(store: &Store, reversal: &PaymentReversal<'_>) -> i64 {
+pub(crate) async fn taken(store: &Store, reversal: &PaymentReversal<'_>) -> i64 {
     match apply(store, reversal).await {
         ReversalEffect::Booked(change) => change.taken.whole(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn state_of(store: &Store, order: &Order) -> OrderState {
+pub(crate) async fn state_of(store: &Store, order: &Order) -> OrderState {
     orders::find(store, order.customer, order.id).await.unwrap().unwrap().state
 }
 
-async fn available(store: &Store, caller: &TestCaller) -> i64 {
+pub(crate) async fn available(store: &Store, caller: &TestCaller) -> i64 {
     caller.balance(store).await.available.whole()
 }
 

@@ -1,16 +1,14 @@
 //! What is stored about the processor: customers' ids, their cards, and events.
 
-use domain::id::JobId;
-use domain::job::JobKind;
 use store::cards::{self, SavedCard};
-use store::jobs::{self, NewJob};
+use store::jobs;
 use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 use store::{processor_customers, testing};
 use test_databases::both_databases;
 
-use crate::support::{NOON, TestCaller, unique};
+use crate::support::{NOON, TestCaller, new_job};
 
-fn card(payment_method: &str) -> SavedCard {
+pub(crate) fn card(payment_method: &str) -> SavedCard {
     SavedCard {
         payment_method: payment_method.to_owned(),
         brand: "visa".to_owned(),
@@ -28,15 +26,6 @@ fn event(id: &str) -> DeliveredEvent {
         object: Some("pi_1".to_owned()),
         processor_customer: Some("cus_1".to_owned()),
         api_version: None,
-        created_at: NOON,
-    }
-}
-
-fn job() -> NewJob {
-    NewJob {
-        id: JobId::new(NOON, unique()),
-        kind: JobKind::SendMail,
-        payload: "{}".to_owned(),
         created_at: NOON,
     }
 }
@@ -113,8 +102,8 @@ async fn an_event_is_stored_once_with_a_fallback_job() {
     let store = testing::store().await;
     let later = NOON.plus_seconds(30);
 
-    let first = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
-    let again = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+    let first = processor_events::receive(&store, &event("evt_1"), &new_job(), later).await;
+    let again = processor_events::receive(&store, &event("evt_1"), &new_job(), later).await;
     assert_eq!((first.unwrap(), again.unwrap()), (EventReceipt::Open, EventReceipt::Open));
     assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
     assert_eq!(jobs::next_due(&store).await.unwrap(), Some(later));
@@ -125,7 +114,7 @@ async fn an_event_is_stored_once_with_a_fallback_job() {
 
     assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
     assert_eq!(processor_events::find_open(&store, "evt_1").await.unwrap(), None);
-    let late = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+    let late = processor_events::receive(&store, &event("evt_1"), &new_job(), later).await;
     assert_eq!(late.unwrap(), EventReceipt::Ended);
     assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
 }
@@ -133,12 +122,60 @@ async fn an_event_is_stored_once_with_a_fallback_job() {
 #[both_databases]
 async fn an_unmatched_event_is_processed_again_when_redelivered() {
     let store = testing::store().await;
-    processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
+    processor_events::receive(&store, &event("evt_1"), &new_job(), NOON).await.unwrap();
     processor_events::finish(&store, "evt_1", EventOutcome::Unmatched, NOON).await.unwrap();
 
-    let again = processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
+    let again = processor_events::receive(&store, &event("evt_1"), &new_job(), NOON).await.unwrap();
 
     assert_eq!(again, EventReceipt::Open);
     let later = NOON.plus_seconds(1);
     assert_eq!(processor_events::delete_old(&store, later).await.unwrap(), 1);
+}
+
+#[both_databases]
+async fn the_choice_of_a_card_is_kept_while_that_card_is_saved() {
+    let store = testing::store().await;
+    let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
+    let save = async |caller: &TestCaller, method: &str| {
+        cards::save(&store, caller.customer, &card(method), NOON).await.unwrap();
+    };
+    let chosen = async |caller: &TestCaller, method: &str| {
+        cards::find_choice(&store, caller.customer, method).await.unwrap()
+    };
+    save(&one, "pm_1").await;
+    save(&other, "pm_3").await;
+    assert_eq!(chosen(&one, "pm_1").await, None);
+
+    cards::note_choice(&store, one.customer, "pm_2", NOON).await.unwrap();
+    assert_eq!(chosen(&one, "pm_1").await, None, "another card was chosen");
+    cards::note_choice(&store, one.customer, "pm_1", NOON).await.unwrap();
+    assert_eq!((chosen(&one, "pm_1").await, chosen(&one, "pm_2").await), (Some(NOON), None));
+    assert_eq!(chosen(&other, "pm_1").await, None);
+    save(&one, "pm_1").await;
+    assert_eq!(chosen(&one, "pm_1").await, Some(NOON), "the same card is still the chosen one");
+    save(&one, "pm_2").await;
+
+    assert_eq!((chosen(&one, "pm_1").await, chosen(&one, "pm_2").await), (None, None));
+    save(&one, "pm_1").await;
+    assert_eq!(chosen(&one, "pm_1").await, None, "what was forgotten does not come back");
+}
+
+#[both_databases]
+async fn of_concurrent_first_payments_one_creates_the_processors_customer() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..12 {
+        let (shared, customer) = ((*store).clone(), caller.customer);
+        let name = format!("cus_{number}");
+        tasks.spawn(async move {
+            processor_customers::link(&shared, customer, &name, NOON).await.unwrap()
+        });
+    }
+
+    let linked = tasks.join_all().await;
+
+    let current = processor_customers::find(&store, caller.customer).await.unwrap().unwrap();
+    assert!(linked.iter().all(|name| *name == current), "{linked:?}");
+    assert_eq!(processor_customers::count(&store, caller.customer).await.unwrap(), 1);
 }

@@ -7,7 +7,10 @@ use domain::account::CreatorId;
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::customer::TrialState;
-use domain::id::{AuditId, CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::id::{
+    AuditId, CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, RequestId,
+};
+use domain::job::JobKind;
 use domain::key::{KeyHash, KeyScope};
 use domain::lots::LotSource;
 use domain::method::Method;
@@ -18,6 +21,7 @@ use store::accounts::{AccountRemoval, ConnectionOutcome, NewAccount, SealedCrede
 use store::audit::AuditEntry;
 use store::authority::ChangeAuthority;
 use store::customers::{CustomerCreation, NewCustomer, PasswordHash};
+use store::jobs::NewJob;
 use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::{CreditGrant, CreditGrantOutcome};
 use store::metering::{
@@ -320,4 +324,23 @@ pub(crate) fn is_held(outcome: &HoldOutcome) -> bool {
 pub(crate) async fn assert_sound(store: &Store) {
     let violations = store::verify::check(store, NOON).await.unwrap();
     assert_eq!(violations, []);
+}
+
+/// A job that sends an email.
+pub(crate) fn new_job() -> NewJob {
+    NewJob {
+        id: JobId::new(NOON, unique()),
+        kind: JobKind::SendMail,
+        payload: "{}".to_owned(),
+        created_at: NOON,
+    }
+}
+
+/// Makes a call that costs this many credits, and is answered.
+pub(crate) async fn spend(store: &Store, caller: &TestCaller, amount: i64) {
+    let metering = TestMetering::start(store).await;
+    let hold = caller.hold(amount);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    assert!(metering.end(hold.call_id, Outcome::Answered).await);
+    metering.stop().await;
 }

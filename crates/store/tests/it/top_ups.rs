@@ -21,7 +21,7 @@ use test_databases::both_databases;
 use crate::payments::{payer, reversal};
 use crate::support::{NOON, TestCaller, assert_sound, credits, unique};
 
-const PACK: TopUpOffer<'static> =
+pub(crate) const PACK: TopUpOffer<'static> =
     TopUpOffer { pack_id: "pack_10", credits: Credits::from_whole(10), price_cents: 1_000 };
 
 fn card(id: &str) -> cards::SavedCard {
@@ -36,7 +36,7 @@ fn card(id: &str) -> cards::SavedCard {
 }
 
 /// A customer with a card, a threshold of 100 credits, the pack of 10 dollars, and this daily cap.
-async fn wishing(store: &Store, daily_cap_cents: i64) -> TestCaller {
+pub(crate) async fn wishing(store: &Store, daily_cap_cents: i64) -> TestCaller {
     let (caller, _) = payer(store).await;
     let name = format!("pm_{}", caller.customer);
     cards::save(store, caller.customer, &card(&name), NOON).await.unwrap();
@@ -44,7 +44,12 @@ async fn wishing(store: &Store, daily_cap_cents: i64) -> TestCaller {
     caller
 }
 
-async fn turn_on(store: &Store, caller: &TestCaller, daily_cap_cents: i64, at: Timestamp) -> bool {
+pub(crate) async fn turn_on(
+    store: &Store,
+    caller: &TestCaller,
+    daily_cap_cents: i64,
+    at: Timestamp,
+) -> bool {
     let wish = TopUpRequest {
         customer: caller.customer,
         threshold: credits(100),
@@ -55,7 +60,7 @@ async fn turn_on(store: &Store, caller: &TestCaller, daily_cap_cents: i64, at: T
     top_up_settings::turn_on(store, &wish).await.unwrap()
 }
 
-async fn try_claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUpClaiming {
+pub(crate) async fn try_claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUpClaiming {
     let claim = TopUpClaim {
         customer: caller.customer,
         order: OrderId::new(at, unique()),
@@ -68,21 +73,21 @@ async fn try_claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUpCl
     top_ups::claim(store, &claim).await.unwrap()
 }
 
-async fn claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUp {
+pub(crate) async fn claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUp {
     match try_claim(store, caller, at).await {
         TopUpClaiming::Claimed(top_up) => *top_up,
         hindered @ TopUpClaiming::Hindered(_) => panic!("{hindered:?}"),
     }
 }
 
-async fn skip_reason(store: &Store, caller: &TestCaller, at: Timestamp) -> SkipReason {
+pub(crate) async fn skip_reason(store: &Store, caller: &TestCaller, at: Timestamp) -> SkipReason {
     match try_claim(store, caller, at).await {
         TopUpClaiming::Hindered(skip_reason) => skip_reason,
         claimed @ TopUpClaiming::Claimed(_) => panic!("{claimed:?}"),
     }
 }
 
-async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> PaymentOutcome {
+pub(crate) async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> PaymentOutcome {
     let intent = format!("pi_{}", top_up.order);
     let paid = NewPayment {
         entry: EntryId::new(at, unique()),
@@ -99,7 +104,7 @@ async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> PaymentOutcome {
     payments::fulfil(store, &paid).await.unwrap()
 }
 
-fn letter(at: Timestamp) -> NewJob {
+pub(crate) fn letter(at: Timestamp) -> NewJob {
     NewJob {
         id: JobId::new(at, unique()),
         kind: JobKind::SendMail,
@@ -108,20 +113,20 @@ fn letter(at: Timestamp) -> NewJob {
     }
 }
 
-async fn decline(store: &Store, top_up: &TopUp, at: Timestamp) -> TopUpFailureOutcome {
+pub(crate) async fn decline(store: &Store, top_up: &TopUp, at: Timestamp) -> TopUpFailureOutcome {
     let letter = letter(at);
     let failure =
         TopUpFailure { reason: "generic_decline", is_decline: true, letter: Some(&letter), at };
     top_ups::fail(store, top_up.order, &failure).await.unwrap()
 }
 
-async fn state(store: &Store, top_up: &TopUp) -> (TopUpState, OrderState) {
+pub(crate) async fn state(store: &Store, top_up: &TopUp) -> (TopUpState, OrderState) {
     let now = top_ups::find(store, top_up.order).await.unwrap().unwrap();
     let order = orders::find(store, top_up.customer, top_up.order).await.unwrap().unwrap();
     (now.state, order.state)
 }
 
-fn hours(count: i64) -> Timestamp {
+pub(crate) fn hours(count: i64) -> Timestamp {
     NOON.plus_seconds(count * 3_600)
 }
 
