@@ -89,27 +89,35 @@ fn rows(ids: &[CallId]) -> RowTable<'static> {
 }
 
 /// In the order of the key, so that two nodes never wait for each other's totals.
+///
+/// The calls are found and counted before their words: PostgreSQL orders eight joined tables at
+/// once, and would join the whole log with the words first.
 const ADD: &str = "
-    with v (id) as ({rows})
+    with v (id) as ({rows}),
+    n as (
+        select customer, held_at / 86400000000 as day, key, account, platform, method, route,
+               coalesce(tag, '') as tag, outcome, count(*) as calls,
+               cast(sum(cost * charged) as bigint) as credits,
+               cast(sum(case when charged = 1 and status < 400 then 1 else 0 end) as bigint) as ok
+        from ended_calls where id in (select id from v)
+        group by customer, held_at / 86400000000, key, account, platform, method, route,
+                 coalesce(tag, ''), outcome
+    )
     insert into call_totals (customer_id, day, key_id, creator_id, platform, method, route, tag, outcome,
         calls, credits, ok)
-    select customer.word, e.held_at / 86400000000, key.word, account.word, platform.word, method.word,
-           route.word, coalesce(e.tag, ''), outcome.word, count(*),
-           cast(sum(e.cost * e.charged) as bigint),
-           cast(sum(case when e.charged = 1 and e.status < 400 then 1 else 0 end) as bigint)
-    from ended_calls e
-    join words customer on customer.number = e.customer
-    join words key on key.number = e.key
-    join words account on account.number = e.account
-    join words platform on platform.number = e.platform
-    join words method on method.number = e.method
-    join words route on route.number = e.route
-    join words outcome on outcome.number = e.outcome
-    where e.id in (select id from v)
-    group by customer.word, e.held_at / 86400000000, key.word, account.word, platform.word,
-             method.word, route.word, coalesce(e.tag, ''), outcome.word
-    order by customer.word, e.held_at / 86400000000, key.word, account.word, platform.word,
-             method.word, route.word, coalesce(e.tag, ''), outcome.word
+    select customer.word, n.day, key.word, account.word, platform.word, method.word, route.word, n.tag,
+           outcome.word, n.calls, n.credits, n.ok
+    from n
+    join words customer on customer.number = n.customer
+    join words key on key.number = n.key
+    join words account on account.number = n.account
+    join words platform on platform.number = n.platform
+    join words method on method.number = n.method
+    join words route on route.number = n.route
+    join words outcome on outcome.number = n.outcome
+    where true
+    order by customer.word, n.day, key.word, account.word, platform.word, method.word, route.word,
+             n.tag, outcome.word
     on conflict (customer_id, day, key_id, creator_id, platform, method, route, tag, outcome)
     do update set
         calls = call_totals.calls + excluded.calls,
@@ -119,3 +127,31 @@ const ADD: &str = "
 const DELETE: &str = "
     with v (id) as ({rows})
     delete from ended_calls where id in (select id from v)";
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, PgConnection, Row as _};
+
+    use super::*;
+    use crate::testing;
+
+    /// However large the log is, a batch reads its own calls and no others: the plan finds them by
+    /// their ids, even if the tables are too small for PostgreSQL to care.
+    #[tokio::test]
+    async fn a_batch_finds_its_calls_by_their_ids() {
+        let Some(store) = testing::postgres().await else { return };
+        let mut connection = PgConnection::connect(&store.options().url).await.unwrap();
+        sqlx::query("set enable_seqscan = off").execute(&mut connection).await.unwrap();
+        let ids = "select unnest(array['00000000-0000-7000-8000-000000000000']::uuid[])";
+        for sql in [ADD, DELETE] {
+            let sql = format!("explain {}", sql.replacen("{rows}", ids, 1));
+
+            let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap();
+
+            let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let by_id = |line: &String| line.contains("Index Cond: (id = ");
+            assert!(plan.iter().any(by_id), "{}", plan.join("\n"));
+        }
+        connection.close().await.unwrap();
+    }
+}
