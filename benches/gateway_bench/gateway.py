@@ -57,6 +57,8 @@ key_changes_per_minute = 1000000
 [log]
 filter = "warn"
 format = "json"
+[mail]
+url = "file:{folder}/mail"
 [platforms.platform_alpha]
 base_url = "{platform_url}"
 verify_route = {{ path = "users/me", id_pointer = "", equals_field = "", accepted_statuses = [] }}
@@ -99,6 +101,7 @@ class Gateway:
                 admin_port=machine.free_port(),
                 admin_token=secrets.token_hex(32),
                 database_url=database_url,
+                folder=folder,
                 master_key=self.master_key,
                 platform_url=platform.url,
             )

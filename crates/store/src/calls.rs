@@ -165,6 +165,36 @@ async fn last_of_page(
     row.map(|row| row.time("held_at")).transpose()
 }
 
+/// When the `nth` of the customer's calls after `after` began, in microseconds since 1970, if there
+/// are that many. Found by the index, however many calls there are.
+pub(crate) async fn instant_of(
+    tx: &mut Tx,
+    customer: CustomerId,
+    after: i64,
+    nth: usize,
+) -> Result<Option<i64>, StoreError> {
+    const WHERE: &str =
+        "where customer = (select number from words where word = $1) and held_at > $2";
+    let new = match tx.database() {
+        DatabaseKind::Sqlite => format!("union all select held_at from new_calls {WHERE}"),
+        DatabaseKind::Postgres => String::new(),
+    };
+    let sql = format!(
+        "select held_at from (
+            select * from (
+                select held_at from ended_calls {WHERE} order by held_at limit $3 + 1
+            ) as ended
+            {new}
+            union all
+            select held_at from open_calls {WHERE}
+        ) as calls order by held_at limit 1 offset $3"
+    );
+    let before = i64::try_from(nth.saturating_sub(1)).unwrap_or(i64::MAX - 1);
+    let values = [customer.into(), after.into(), before.into()];
+    let row = tx.row(AssertSqlSafe(sql), &values).await?;
+    row.map(|row| row.int("held_at")).transpose()
+}
+
 /// The calls that began at `first` or later.
 async fn since(
     tx: &mut Tx,

@@ -6,10 +6,11 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
 use domain::time::{Timestamp, UtcDay};
+use sqlx::AssertSqlSafe;
 
 use crate::keys::{self, ApiKey};
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{DatabaseKind, Store, StoreError};
 
 /// How many revoked keys are listed: the newest.
 const REVOKED_MAX: i64 = 100;
@@ -58,11 +59,8 @@ async fn listed_in(
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version, last_used_at,
-               last_calls.at as last_call_at,
                (select max(valid_until) from key_secrets where key_id = keys.id) as old_secret_valid_until
         from keys
-        left join (select key_id, max(last_at) as at from usage_by_route where customer_id = $1 group by key_id)
-            as last_calls on last_calls.key_id = keys.id
         where customer_id = $1 and (id = $3 or cast($3 as text) is null and (revoked_at is null or id in (
             select id from keys where customer_id = $1 and revoked_at is not null
             order by revoked_at desc, id desc limit $2)))
@@ -71,6 +69,7 @@ async fn listed_in(
     let rows = tx.rows(SQL, &[customer.into(), REVOKED_MAX.into(), only.as_deref().into()]).await?;
     let mut accounts = accounts_of_all(tx, customer).await?;
     let used = used_by_all(tx, customer, today).await?;
+    let last_calls = last_calls(tx, customer, only.as_deref()).await?;
     rows.iter()
         .map(|row| {
             let key = keys::key(row)?;
@@ -79,7 +78,7 @@ async fn listed_in(
                 used: Credits::from_whole(used.get(&key.id).copied().unwrap_or(0)),
                 last_used_at: row
                     .optional_time("last_used_at")?
-                    .max(row.optional_time("last_call_at")?),
+                    .max(last_calls.get(&key.id).copied()),
                 old_secret_valid_until: row.optional_time("old_secret_valid_until")?,
                 key: ApiKey { accounts, ..key },
             })
@@ -101,6 +100,37 @@ async fn accounts_of_all(
         accounts.entry(key).or_default().push(row.parse("creator_id", "key_accounts")?);
     }
     Ok(accounts)
+}
+
+/// When the last call of each key ended that is counted as usage. Only the last day of a key is
+/// read, because the counts of all days are many; SQLite keeps the order of a `cross join`.
+async fn last_calls(
+    tx: &mut Tx,
+    customer: CustomerId,
+    only: Option<&str>,
+) -> Result<HashMap<KeyId, Timestamp>, StoreError> {
+    const COUNTED: &str = "
+        select r.key_id, max(r.last_at) as at
+        from (
+            select key_id, max(day) as day from usage_daily
+            where customer_id = $1 and (cast($2 as text) is null or key_id = $2) group by key_id
+        ) as last
+        cross join usage_routes r
+        where r.customer_id = $1 and r.key_id = last.key_id and r.day = last.day
+        group by r.key_id";
+    const NEW: &str = "
+        select key.word, max(n.held_at) from new_calls n join words key on key.number = n.key
+        where n.customer = (select number from words where word = $1) group by key.word";
+    let sql = match tx.database() {
+        DatabaseKind::Sqlite => format!("{COUNTED} union all {NEW}"),
+        DatabaseKind::Postgres => COUNTED.to_owned(),
+    };
+    let mut last: HashMap<KeyId, Timestamp> = HashMap::new();
+    for row in &tx.rows(AssertSqlSafe(sql), &[customer.into(), only.into()]).await? {
+        let (key, at) = (row.parse("key_id", "usage_routes")?, row.time("at")?);
+        last.entry(key).and_modify(|known| *known = at.max(*known)).or_insert(at);
+    }
+    Ok(last)
 }
 
 /// What each key's calls and exports have spent and hold in the UTC month of `today`.

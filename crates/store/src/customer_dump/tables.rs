@@ -1,7 +1,7 @@
 //! What is handed out of each table.
 
 use super::DumpedKind::{Int, Json, Text, Time};
-use super::DumpedTable;
+use super::{DumpedOrder, DumpedTable};
 
 /// The calls, which become a csv file.
 pub const CALLS: DumpedTable = DumpedTable {
@@ -27,16 +27,14 @@ pub const CALLS: DumpedTable = DumpedTable {
         ("upstream_ms", Int),
         ("tag", Text),
     ],
-    key: &["id"],
+    order: DumpedOrder::Instants,
 };
 
 /// The totals of calls that retention has summed up, which become a csv file.
 pub const CALL_TOTALS: DumpedTable = DumpedTable {
     name: "call_totals",
     source: "
-        select t.*, cast(t.day as text) || ' ' || t.key_id || ' ' || t.creator_id || ' ' || t.platform || ' '
-               || t.method || ' ' || t.route || ' ' || t.tag || ' ' || t.outcome as place,
-               t.day * 86400000000 as day_at
+        select t.*, t.day * 86400000000 as day_at
         from call_totals t where t.customer_id = $1",
     columns: &[
         ("day_at", Time),
@@ -51,7 +49,15 @@ pub const CALL_TOTALS: DumpedTable = DumpedTable {
         ("credits", Int),
         ("ok", Int),
     ],
-    key: &["place"],
+    order: DumpedOrder::DayThen(&[
+        "key_id",
+        "creator_id",
+        "platform",
+        "method",
+        "route",
+        "tag",
+        "outcome",
+    ]),
 };
 
 /// The ledger, which becomes a csv file.
@@ -69,7 +75,7 @@ pub const LEDGER: DumpedTable = DumpedTable {
         ("reference", Text),
         ("lot_id", Text),
     ],
-    key: &["id"],
+    order: DumpedOrder::Texts(&["id"]),
 };
 
 /// Everything else, in the order of the archive.
@@ -97,7 +103,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("available", Int),
             ("debt", Int),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "keys",
@@ -115,14 +121,14 @@ pub const TABLES: &[DumpedTable] = &[
             ("expires_at", Time),
             ("revoked_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "key_accounts",
         source: "
             select a.* from key_accounts a join keys k on k.id = a.key_id where k.customer_id = $1",
         columns: &[("key_id", Text), ("creator_id", Text)],
-        key: &["key_id", "creator_id"],
+        order: DumpedOrder::Texts(&["key_id", "creator_id"]),
     },
     DumpedTable {
         name: "accounts",
@@ -138,7 +144,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("verified_at", Time),
             ("switched_off_at", Time),
         ],
-        key: &["creator_id"],
+        order: DumpedOrder::Texts(&["creator_id"]),
     },
     DumpedTable {
         name: "sessions",
@@ -150,13 +156,13 @@ pub const TABLES: &[DumpedTable] = &[
             ("created_at", Time),
             ("last_used_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "login_networks",
         source: "select * from login_networks where customer_id = $1",
         columns: &[("network", Text), ("last_login_at", Time)],
-        key: &["network"],
+        order: DumpedOrder::Texts(&["network"]),
     },
     DumpedTable {
         name: "emailed_links",
@@ -170,25 +176,25 @@ pub const TABLES: &[DumpedTable] = &[
             ("expires_at", Time),
             ("used_at", Time),
         ],
-        key: &["place"],
+        order: DumpedOrder::Texts(&["place"]),
     },
     DumpedTable {
         name: "email_changes",
         source: "select * from email_changes where customer_id = $1",
         columns: &[("email", Text), ("requested_at", Time)],
-        key: &["email"],
+        order: DumpedOrder::Texts(&["email"]),
     },
     DumpedTable {
         name: "permissions",
         source: "select * from staff_permissions where customer_id = $1",
         columns: &[("permission", Text), ("granted_at", Time)],
-        key: &["permission"],
+        order: DumpedOrder::Texts(&["permission"]),
     },
     DumpedTable {
         name: "support_access",
         source: "select * from support_access where customer_id = $1",
         columns: &[("enabled_at", Time), ("expires_at", Time), ("ended_at", Time)],
-        key: &["customer_id"],
+        order: DumpedOrder::Texts(&["customer_id"]),
     },
     DumpedTable {
         name: "audit",
@@ -200,7 +206,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("action", Text),
             ("details", Json),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "lots",
@@ -217,7 +223,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("expires_at", Time),
             ("granted_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "orders",
@@ -236,7 +242,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("created_at", Time),
             ("closed_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "sales",
@@ -253,7 +259,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("sold_at", Time),
             ("reversed_cents", Int),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "invoices",
@@ -277,7 +283,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("created_at", Time),
             ("paid_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "invoice_lines",
@@ -297,14 +303,14 @@ pub const TABLES: &[DumpedTable] = &[
             ("starts_at", Time),
             ("ends_at", Time),
         ],
-        key: &["line_key"],
+        order: DumpedOrder::Texts(&["line_key"]),
     },
     DumpedTable {
         name: "receipts",
         source: "
             select r.* from order_receipts r join orders o on o.id = r.order_id where o.customer_id = $1",
         columns: &[("order_id", Text), ("charge_id", Text), ("url", Text)],
-        key: &["order_id"],
+        order: DumpedOrder::Texts(&["order_id"]),
     },
     DumpedTable {
         name: "automatic_charges",
@@ -317,7 +323,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("claimed_at", Time),
             ("closed_at", Time),
         ],
-        key: &["order_id"],
+        order: DumpedOrder::Texts(&["order_id"]),
     },
     DumpedTable {
         name: "reversals",
@@ -331,7 +337,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("created_at", Time),
             ("changed_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "subscription",
@@ -344,13 +350,13 @@ pub const TABLES: &[DumpedTable] = &[
             ("cancels_at", Time),
             ("synced_at", Time),
         ],
-        key: &["customer_id"],
+        order: DumpedOrder::Texts(&["customer_id"]),
     },
     DumpedTable {
         name: "ended_subscriptions",
         source: "select * from ended_subscriptions where customer_id = $1",
         columns: &[("subscription_id", Text), ("seen_at", Time), ("settled_at", Time)],
-        key: &["subscription_id"],
+        order: DumpedOrder::Texts(&["subscription_id"]),
     },
     DumpedTable {
         name: "subscription_items",
@@ -363,7 +369,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("quantity", Int),
             ("price_id", Text),
         ],
-        key: &["item_id"],
+        order: DumpedOrder::Texts(&["item_id"]),
     },
     DumpedTable {
         name: "subscription_changes",
@@ -377,13 +383,13 @@ pub const TABLES: &[DumpedTable] = &[
             ("created_at", Time),
             ("closed_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "processor_customers",
         source: "select * from processor_customers where customer_id = $1",
         columns: &[("processor_customer_id", Text), ("created_at", Time), ("deleted_at", Time)],
-        key: &["processor_customer_id"],
+        order: DumpedOrder::Texts(&["processor_customer_id"]),
     },
     DumpedTable {
         name: "card",
@@ -395,7 +401,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("exp_year", Int),
             ("saved_at", Time),
         ],
-        key: &["customer_id"],
+        order: DumpedOrder::Texts(&["customer_id"]),
     },
     DumpedTable {
         name: "notice_choices",
@@ -406,13 +412,13 @@ pub const TABLES: &[DumpedTable] = &[
             ("threshold_credits", Int),
             ("changed_at", Time),
         ],
-        key: &["kind"],
+        order: DumpedOrder::Texts(&["kind"]),
     },
     DumpedTable {
         name: "sent_notices",
         source: "select * from sent_notices where customer_id = $1",
         columns: &[("kind", Text), ("subject", Text), ("sent_at", Time)],
-        key: &["kind", "subject"],
+        order: DumpedOrder::Texts(&["kind", "subject"]),
     },
     DumpedTable {
         name: "automatic_top_up",
@@ -425,7 +431,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("stopped_reason", Text),
             ("changed_at", Time),
         ],
-        key: &["customer_id"],
+        order: DumpedOrder::Texts(&["customer_id"]),
     },
     DumpedTable {
         name: "exports",
@@ -448,13 +454,11 @@ pub const TABLES: &[DumpedTable] = &[
             ("finished_at", Time),
             ("expires_at", Time),
         ],
-        key: &["id"],
+        order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
         name: "usage_by_day",
-        source: "
-            select u.*, u.key_id || ' ' || cast(u.day as text) as place
-            from usage_by_day u where u.customer_id = $1",
+        source: "select * from usage_by_day where customer_id = $1",
         columns: &[
             ("key_id", Text),
             ("day", Int),
@@ -463,6 +467,6 @@ pub const TABLES: &[DumpedTable] = &[
             ("ok", Int),
             ("errors", Int),
         ],
-        key: &["place"],
+        order: DumpedOrder::DayThen(&["key_id"]),
     },
 ];

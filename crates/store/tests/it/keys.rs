@@ -1,5 +1,6 @@
 //! Keys: which secrets are accepted, and until when.
 
+use domain::charge::Outcome;
 use domain::key::KeyScope;
 use store::key_changes::{self, KeyChange, KeyChanging, LimitChange};
 use store::keys::{self, KeyCreation, KeyRotation, NewKey};
@@ -302,4 +303,32 @@ async fn customers_cannot_change_each_others_keys() {
 
     let presented = keys::find_by_hash(&store, &caller.key_hash).await.unwrap().unwrap();
     assert!(presented.is_usable(NOON));
+}
+
+/// Whether its calls are counted yet or not, and in whatever order they were made.
+#[both_databases]
+async fn a_key_was_last_used_when_its_latest_call_began() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 99).await;
+    let unused = new_key(secret(8));
+    create_key(&store, caller.customer, &unused).await;
+    let metering = TestMetering::start(&store).await;
+    let last_used = async || {
+        let listed = key_list::list(&store, caller.customer, NOON.day()).await.unwrap();
+        let one = key_list::find(&store, caller.customer, caller.key, NOON.day()).await.unwrap();
+        assert_eq!(one.as_ref(), listed.first());
+        listed.into_iter().map(|listed| listed.last_used_at).collect::<Vec<_>>()
+    };
+    let two_days = 2 * 86_400;
+    assert_eq!(last_used().await, [None, None]);
+
+    for (seconds, latest) in [(5, 5), (two_days, two_days), (9, two_days), (0, two_days)] {
+        for _ in 0..20 {
+            let hold = Hold { held_at: NOON.plus_seconds(seconds), ..caller.hold(1) };
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            assert!(metering.end(hold.call_id, Outcome::Answered).await);
+        }
+        assert_eq!(last_used().await, [Some(NOON.plus_seconds(latest)), None]);
+    }
+    metering.stop().await;
 }
