@@ -58,6 +58,17 @@ impl FormParams {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The value with this name directly below the path; the name may contain a dot.
+    pub(crate) fn text_below(&self, path: &str, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|(known, _)| {
+            let (last, above) = known
+                .split_last()
+                .map_or(("", known.as_slice()), |(last, above)| (last.as_str(), above));
+            last == name && is_path(above, path)
+        });
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// The value at this path, which is required.
     pub(crate) fn required(&self, path: &str) -> Result<&str, ApiError> {
         self.text(path).ok_or_else(|| ApiError::missing(&name(path)))

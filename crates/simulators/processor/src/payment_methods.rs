@@ -176,11 +176,19 @@ pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let metadata = render::metadata(call.params, "metadata", at(&before, "metadata"))?;
     let (month, year) =
         (call.params.integer("card.exp_month")?, call.params.integer("card.exp_year")?);
+    let params = call.params;
+    let details =
+        ["billing_details.name", "billing_details.email"].map(|path| (path, params.text(path)));
     call.store.change(&id, |method| {
         set(method, "metadata", metadata);
         for (path, value) in [("card.exp_month", month), ("card.exp_year", year)] {
             if let Some(value) = value {
                 set(method, path, value);
+            }
+        }
+        for (path, value) in details {
+            if let Some(value) = value {
+                set(method, path, json!(Some(value).filter(|value| !value.is_empty())));
             }
         }
     });

@@ -140,11 +140,10 @@ fn make_product(
 pub(super) fn create_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let lookup = params.text("lookup_key").map(str::to_owned);
-    let taken = |price: &&Value| lookup.as_deref() == Some(text(price, "lookup_key"));
-    if lookup.is_some()
-        && call.store.all("price").any(|price| taken(&price))
-        && params.flag("transfer_lookup_key")? != Some(true)
-    {
+    let is_taken =
+        |price: &&Value| lookup.is_some() && at(price, "lookup_key").as_str() == lookup.as_deref();
+    let owner = call.store.all("price").find(is_taken).map(|price| text(price, "id").to_owned());
+    if owner.is_some() && params.flag("transfer_lookup_key")? != Some(true) {
         let message = "A price already uses that lookup key.";
         return Err(ApiError::param("lookup_key", message).code("resource_already_exists"));
     }
@@ -161,6 +160,9 @@ pub(super) fn create_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         }
     };
     let terms = terms(params, "")?;
+    if let Some(owner) = owner {
+        call.store.change(&owner, |price| super::fields::set(price, "lookup_key", Value::Null));
+    }
     let id = make_price(call.store, &product, &terms, true);
     let metadata = render::metadata(params, "metadata", &Value::Null)?;
     let nickname = params.text("nickname").map(str::to_owned);

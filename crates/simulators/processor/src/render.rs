@@ -215,7 +215,7 @@ pub(super) fn metadata(
         merged.clear();
     }
     for key in params.names(path) {
-        let value = params.text(&format!("{path}.{key}")).unwrap_or_default();
+        let value = params.text_below(path, &key).unwrap_or_default();
         let shown = super::form::name(&format!("{path}.{key}"));
         if key.chars().count() > 40 {
             return Err(ApiError::param(&shown, "Metadata keys can only be up to 40 characters."));

@@ -79,6 +79,9 @@ pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         if let Some(disabled) = disabled {
             set(endpoint, "status", if disabled { "disabled" } else { "enabled" });
         }
+        if let Some(description) = params.text("description") {
+            set(endpoint, "description", description);
+        }
         set(endpoint, "metadata", metadata);
     });
     call.store.find(KIND, &id, "id").cloned()

@@ -128,8 +128,13 @@ fn understand<'a>(
         let message = "Invalid request (check that your POST content type is application/x-www-form-urlencoded). If you have any questions, we can help at https://support.stripe.com/.";
         return Err(ApiError::invalid(message));
     }
-    let open = ["payment_intents/{}", "payment_intents/{}/confirm", "setup_intents/{}"];
-    let allowed = caller == ApiCaller::Server || open.contains(&route.path());
+    // A browser reads and confirms; what is to be paid is changed only by the server.
+    let open = [
+        ("GET", "payment_intents/{}"),
+        ("POST", "payment_intents/{}/confirm"),
+        ("GET", "setup_intents/{}"),
+    ];
+    let allowed = caller == ApiCaller::Server || open.contains(&(method, route.path()));
     if !allowed {
         let message = "This API call cannot be made with a publishable API key. Please use a secret API key. You can find a list of your API keys at https://dashboard.stripe.com/account/apikeys.";
         return Err(ApiError::invalid(message).code("secret_key_required").status(403));

@@ -239,6 +239,9 @@ pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<()
         if paid { "payment_intent.succeeded" } else { "payment_intent.payment_failed" },
         id,
     );
+    if paid {
+        invoices::paid_by(store, &intent);
+    }
     checkout::settled(store, text(&intent, "_.session"), paid);
     Ok(())
 }

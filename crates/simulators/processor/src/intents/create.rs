@@ -263,6 +263,9 @@ pub(crate) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         customers::live(call.store, customer, "customer")?;
         set(&mut intent, "customer", customer);
     }
+    if let Some(usage) = params.one_of("setup_future_usage", &["off_session", "on_session"])? {
+        set(&mut intent, "setup_future_usage", usage);
+    }
     for name in ["description", "receipt_email"] {
         if let Some(value) = params.text(name) {
             set(&mut intent, name, json!(Some(value).filter(|value| !value.is_empty())));

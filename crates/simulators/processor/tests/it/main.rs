@@ -8,15 +8,28 @@
 )]
 
 mod balance;
+mod catalogue;
 mod checkout;
+mod checks;
 mod companies;
+mod coupons;
+mod customers;
 mod discounts;
+mod endpoints;
 mod events;
 mod intents;
+mod invoices;
 mod kit;
 mod money_back;
+mod payment_methods;
+mod payment_states;
 mod portal;
+mod protocol;
+mod reversals;
 mod sequences;
+mod sessions;
+mod setup_intents;
+mod subscription_states;
 mod subscriptions;
 mod time;
 mod unpaid;
