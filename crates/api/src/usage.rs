@@ -215,6 +215,7 @@ impl RecentQuery {
             status_class: self.status_class.as_deref().and_then(read_status_class),
             before: self.before.and_then(|before| read_instant(&before.0)),
             limit: self.limit.unwrap_or(LIMIT_DEFAULT),
+            scanned_max: RecentCalls::SCANNED_MAX,
         }
     }
 }
@@ -229,7 +230,9 @@ pub(crate) struct RecentCallsOut {
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
     calls: Vec<CallOut>,
-    /// The `before` for the next page; absent on the last one.
+    /// The `before` for the next page; absent on the last one. A page with a filter other than
+    /// `key_id` looks at 50,000 calls at most. If fewer than `limit` of them match, it is short
+    /// or empty, and older calls may follow.
     #[schema(value_type = Option<f64>)]
     next_before: Option<serde_json::Number>,
 }

@@ -98,9 +98,15 @@ pub struct RecentCalls {
     pub before: Option<Timestamp>,
     /// Approximate page size; at least one.
     pub limit: i64,
+    /// The most ended calls that a page looks at for those that match, so that a rare one does not
+    /// make it read millions. Only filters that the index does not answer count: all but `key`.
+    pub scanned_max: i64,
 }
 
 impl RecentCalls {
+    /// The most calls that a page looks at: a fraction of a second's work on either database.
+    pub const SCANNED_MAX: i64 = 50_000;
+
     /// The newest calls of a customer, whatever they are.
     pub const fn of(customer: CustomerId, limit: i64) -> Self {
         Self {
@@ -113,7 +119,17 @@ impl RecentCalls {
             status_class: None,
             before: None,
             limit,
+            scanned_max: Self::SCANNED_MAX,
         }
+    }
+
+    /// Whether each call must be read to know if it matches.
+    const fn reads_calls(&self) -> bool {
+        self.only_allowed
+            || self.account.is_some()
+            || self.route.is_some()
+            || self.tag.is_some()
+            || self.status_class.is_some()
     }
 }
 
@@ -123,7 +139,8 @@ pub struct CallPage {
     /// The calls. A page may exceed the limit when several calls began at the same instant: it
     /// never ends within an instant, so that no call is skipped or repeated.
     pub calls: Vec<Call>,
-    /// The cursor for the next page; none on the last.
+    /// The cursor for the next page; none on the last. A page that looked at its most calls has one
+    /// with fewer calls than the limit too, even with none.
     pub next_before: Option<Timestamp>,
 }
 
@@ -131,18 +148,46 @@ pub struct CallPage {
 pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, StoreError> {
     let limit = wanted.limit.max(1);
     let mut tx = store.snapshot().await?;
-    let last_of_page = last_of_page(&mut tx, wanted, limit).await?;
-    let mut calls = since(&mut tx, wanted, last_of_page).await?;
+    let looked_back_to = match wanted.reads_calls() {
+        true => last_scanned(&mut tx, wanted).await?,
+        false => None,
+    };
+    let found = newest(&mut tx, wanted, looked_back_to, limit).await?;
+    let Some(&oldest) = found.last() else {
+        return Ok(CallPage { calls: Vec::new(), next_before: looked_back_to });
+    };
+    let mut calls = since(&mut tx, wanted, oldest).await?;
     calls.sort_unstable_by_key(|call| std::cmp::Reverse((call.at, call.id)));
-    Ok(CallPage { calls, next_before: last_of_page })
+    let is_full = i64::try_from(found.len()).is_ok_and(|found| found >= limit);
+    Ok(CallPage { calls, next_before: if is_full { Some(oldest) } else { looked_back_to } })
 }
 
-/// When the last of the `limit` newest calls began, if there are that many.
-async fn last_of_page(
+/// When the last of the calls that a page looks at began, if there are that many. Found by the
+/// index.
+async fn last_scanned(tx: &mut Tx, wanted: &RecentCalls) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = "
+        select held_at from ended_calls
+        where customer = (select number from words where word = $1)
+            and (cast($2 as text) is null or key = (select number from words where word = $2))
+            and held_at < $3
+        order by held_at desc limit 1 offset $4";
+    let values = [
+        wanted.customer.into(),
+        wanted.key.map_or_else(|| None::<&str>.into(), SqlValue::from),
+        wanted.before.map_or(i64::MAX, Timestamp::unix_micros).into(),
+        (wanted.scanned_max.max(1) - 1).into(),
+    ];
+    let row = tx.row(SQL, &values).await?;
+    row.map(|row| row.time("held_at")).transpose()
+}
+
+/// When the `limit` newest calls since `first` began, newest first.
+async fn newest(
     tx: &mut Tx,
     wanted: &RecentCalls,
+    first: Option<Timestamp>,
     limit: i64,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> Result<Vec<Timestamp>, StoreError> {
     // On SQLite, the latest calls are in a table of their own.
     let new = match tx.database() {
         DatabaseKind::Sqlite => {
@@ -154,15 +199,17 @@ async fn last_of_page(
         "select held_at from (
             select * from (
                 select held_at from ended_calls where {FILTER} and {ENDED_FILTER}
-                order by held_at desc limit $10 + 1
+                order by held_at desc limit $11
             ) as ended
             {new}
             union all
             select held_at from open_calls where {FILTER} and {OPEN_FILTER}
-        ) as calls order by held_at desc limit 1 offset $10"
+        ) as calls order by held_at desc limit $11"
     );
-    let row = tx.row(AssertSqlSafe(sql), &values(wanted, limit - 1)).await?;
-    row.map(|row| row.time("held_at")).transpose()
+    let mut values = values(wanted, first).to_vec();
+    values.push(limit.into());
+    let rows = tx.rows(AssertSqlSafe(sql), &values).await?;
+    rows.iter().map(|row| row.time("held_at")).collect()
 }
 
 /// When the `nth` of the customer's calls after `after` began, in microseconds since 1970, if there
@@ -199,19 +246,18 @@ pub(crate) async fn instant_of(
 async fn since(
     tx: &mut Tx,
     wanted: &RecentCalls,
-    first: Option<Timestamp>,
+    first: Timestamp,
 ) -> Result<Vec<Call>, StoreError> {
     const COLUMNS: &str = "
         id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
         outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms, tag";
-    let first = first.map_or(i64::MIN, Timestamp::unix_micros);
-    let sql = format!("select {COLUMNS} from calls where {ROW_FILTER} and held_at >= $10");
-    let rows = tx.rows(AssertSqlSafe(sql), &values(wanted, first)).await?;
+    let sql = format!("select {COLUMNS} from calls where {ROW_FILTER}");
+    let rows = tx.rows(AssertSqlSafe(sql), &values(wanted, Some(first))).await?;
     rows.iter().map(call).collect()
 }
 
-/// The filter's values, and one more.
-fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 10] {
+/// The filter's values, with the instant of the first call.
+fn values(wanted: &RecentCalls, first: Option<Timestamp>) -> [SqlValue<'_>; 10] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
     let ClassFilter { status_min, ended } = ClassFilter::of(wanted.status_class);
     [
@@ -224,7 +270,7 @@ fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 10] {
         i64::from(wanted.only_allowed).into(),
         wanted.route.as_deref().into(),
         wanted.tag.as_deref().into(),
-        last.into(),
+        first.map_or(i64::MIN, Timestamp::unix_micros).into(),
     ]
 }
 
@@ -233,7 +279,7 @@ const FILTER: &str = "
     customer = (select number from words where word = $1)
     and (cast($2 as text) is null or key = (select number from words where word = $2))
     and (cast($3 as text) is null or account = (select number from words where word = $3))
-    and held_at < $4
+    and held_at < $4 and held_at >= $10
     and ($7 = 0
         or account in (
             select w.number from key_accounts a join words w on w.word = a.creator_id where a.key_id = $2)
@@ -255,7 +301,7 @@ const ROW_FILTER: &str = "
     customer_id = $1
     and (cast($2 as text) is null or key_id = $2)
     and (cast($3 as text) is null or creator_id = $3)
-    and held_at < $4
+    and held_at < $4 and held_at >= $10
     and (cast($5 as bigint) is null or (status >= $5 and status < $5 + 100))
     and (cast($6 as text) is null or (
         state <> 'held' and $6 = case when state = 'settled' and status < 400 then 'ok' else 'error' end

@@ -78,6 +78,8 @@ struct CallsPage {
     range: String,
     newest: String,
     older: String,
+    /// The time back to which calls were searched, if there may be older ones.
+    searched_to: String,
 }
 
 async fn show(
@@ -149,6 +151,7 @@ async fn page(
         range: range(&list.calls),
         newest: if filters.text("before").is_empty() { String::new() } else { link(&filters, "") },
         older: list.next_before.as_ref().map(|at| link(&filters, at.get())).unwrap_or_default(),
+        searched_to: list.next_before.as_ref().map(|at| moment(at.get())).unwrap_or_default(),
         list: list.calls,
     };
     Ok(visitor.show(status, &shown))
@@ -218,6 +221,11 @@ fn shown_time(text: &str) -> String {
         || text.to_owned(),
         |at| at.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S").to_string(),
     )
+}
+
+/// A cursor as a date and a time.
+fn moment(cursor: &str) -> String {
+    format::moment(&format!("{}Z", shown_time(cursor)))
 }
 
 /// How long calls are kept one by one.

@@ -247,3 +247,57 @@ async fn a_call_that_has_just_ended_cannot_be_changed() {
 
     assert!(format!("{changed:?}").contains("an ended call never changes"), "{changed:?}");
 }
+
+/// Eight calls, of which the second and the last have the tag.
+async fn eight_calls(store: &store::Store, caller: &TestCaller) -> Vec<CallId> {
+    let metering = TestMetering::start(store).await;
+    let mut tagged = Vec::new();
+    for second in 0..8 {
+        let is_tagged = second == 1 || second == 7;
+        let hold = Hold {
+            held_at: NOON.plus_seconds(second),
+            tag: is_tagged.then(|| "rare".parse().unwrap()),
+            ..caller.hold(1)
+        };
+        let id = call(&metering, hold, Outcome::Answered, Some(200)).await;
+        tagged.extend(is_tagged.then_some(id));
+    }
+    metering.stop().await;
+    testing::add_up_usage(store).await.unwrap();
+    tagged
+}
+
+#[both_databases]
+async fn a_search_for_rare_calls_looks_at_few_at_a_time_and_finds_all_of_them() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let mut tagged = eight_calls(&store, &caller).await;
+    tagged.reverse();
+    let rare = RecentCalls { tag: Some("rare".to_owned()), scanned_max: 3, ..all(&caller) };
+
+    let (mut before, mut pages) = (None, Vec::new());
+    loop {
+        let page = calls::recent(&store, &RecentCalls { before, ..rare.clone() }).await.unwrap();
+        pages.push(page.calls.iter().map(|call| call.id).collect::<Vec<_>>());
+        assert!(pages.len() < 8, "paging ends");
+        let Some(next) = page.next_before else { break };
+        assert!(before.is_none_or(|before| next < before), "every page leads further back");
+        before = Some(next);
+    }
+
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 1]);
+    assert_eq!(pages.concat(), tagged);
+}
+
+#[both_databases]
+async fn a_list_without_filters_is_never_shorter_than_its_limit() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    eight_calls(&store, &caller).await;
+
+    for key in [None, Some(caller.key)] {
+        let wanted = RecentCalls { key, limit: 5, scanned_max: 2, ..all(&caller) };
+        let page = calls::recent(&store, &wanted).await.unwrap();
+        assert_eq!(page.calls.len(), 5, "{key:?}");
+    }
+}

@@ -120,6 +120,14 @@ impl Page {
         found.unwrap_or_else(|| panic!("no field {name} in {}", self.html)).1
     }
 
+    /// Where the link with these words leads.
+    #[track_caller]
+    pub(crate) fn link(&self, words: &str) -> String {
+        let mut links = enclosed(&self.html, "a").filter(|(_, text)| *text == words);
+        let (tag, _) = links.next().unwrap_or_else(|| panic!("no link says {words}"));
+        attribute(tag, "href").expect("a link leads somewhere")
+    }
+
     fn form(&self, action: &str) -> Option<&str> {
         let forms = enclosed(&self.html, "form");
         let of_action = |tag: &str| attribute(tag, "action").as_deref() == Some(action);
