@@ -148,10 +148,8 @@ pub struct CallPage {
 pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, StoreError> {
     let limit = wanted.limit.max(1);
     let mut tx = store.snapshot().await?;
-    let looked_back_to = match wanted.reads_calls() {
-        true => last_scanned(&mut tx, wanted).await?,
-        false => None,
-    };
+    let looked_back_to =
+        if wanted.reads_calls() { last_scanned(&mut tx, wanted).await? } else { None };
     let found = newest(&mut tx, wanted, looked_back_to, limit).await?;
     let Some(&oldest) = found.last() else {
         return Ok(CallPage { calls: Vec::new(), next_before: looked_back_to });
