@@ -314,7 +314,9 @@ fn endpoint(settings: &BucketSettings) -> Result<String, InvalidStorage> {
     let address = settings.endpoint.trim_end_matches('/');
     let (scheme, host) = address.split_once("://").ok_or_else(wrong)?;
     let authority: http::uri::Authority = host.parse().map_err(|_| wrong())?;
-    if authority.as_str().contains('@') {
+    // The library that reads it takes any text for a port.
+    let is_host_alone = authority.as_str() == authority.host();
+    if authority.as_str().contains('@') || !(is_host_alone || authority.port_u16().is_some()) {
         return Err(wrong());
     }
     match scheme {

@@ -228,7 +228,11 @@ impl FolderStorage {
             }
         }
         match fs::openat(&folder, last, OFlags::RDONLY | safe_flags(), Mode::empty()) {
-            Ok(file) => Ok(Some(file.into())),
+            Ok(file) => {
+                // A folder is on the way to something stored, and is nothing stored itself.
+                let file = File::from(file);
+                Ok(file.metadata()?.is_file().then_some(file))
+            }
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -7,15 +7,15 @@ const NAME_BYTES_MAX: usize = 512;
 /// The longest part of a name, in bytes.
 const PART_BYTES_MAX: usize = 128;
 
-/// A name such as `exports/exp_1/2/data.csv`: parts of letters, digits, `_`, `-` and `.` that do
-/// not begin with a dot. So no part leads upwards, is empty, or hides a file.
+/// A name such as `exports/exp_1/2/data.csv`: parts of letters, digits, `_`, `-` and single dots
+/// that neither begin nor end with a dot. So no part leads upwards, is empty, or hides a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName(String);
 
 /// A text that is no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a name in the storage is made of letters, digits, '_', '-' and '.', and begins with none of these"
+    "the parts of a name in the storage are made of letters, digits, '_', '-' and single dots, and neither begin nor end with a dot"
 )]
 pub struct InvalidObjectName;
 
@@ -47,7 +47,7 @@ impl ObjectName {
 
     /// The name as one part, for files of work; different names have different ones.
     pub(super) fn label(&self) -> String {
-        // No part has two dots together with a slash, which it cannot have, between them.
+        // No part has two dots together, and none begins or ends with one.
         self.0.replace('/', "..")
     }
 }
@@ -64,6 +64,8 @@ pub(super) fn is_part(part: &str) -> bool {
     !part.is_empty()
         && part.len() <= PART_BYTES_MAX
         && !part.starts_with('.')
+        && !part.ends_with('.')
+        && !part.contains("..")
         && part.bytes().all(is_plain)
 }
 
@@ -95,6 +97,9 @@ mod tests {
             "../../etc/x",
             "~",
             "a:b",
+            "a..b",
+            "a.",
+            "a./b",
         ] {
             assert_eq!(ObjectName::new(name), Err(InvalidObjectName), "{name:?}");
         }
@@ -102,5 +107,16 @@ mod tests {
         assert!(ObjectName::new(["a"; NAME_BYTES_MAX].join("/")).is_err());
         assert!(ObjectName::new("exports/exp_1/2/data.csv").is_ok());
         assert!(ObjectName::new("exports").unwrap().join("../../etc/x").is_err());
+    }
+
+    #[test]
+    fn files_of_work_for_different_names_are_different() {
+        let names = ["a/b", "a/b/c", "a.b", "a.b/c", "a/b.c", "a-b", "a_b"];
+        let labels = names.map(|name| ObjectName::new(name).unwrap().label());
+
+        for (index, label) in labels.iter().enumerate() {
+            assert!(label.split("..").all(is_part), "{label}");
+            assert!(!labels.iter().skip(index + 1).any(|other| other == label), "{label}");
+        }
     }
 }

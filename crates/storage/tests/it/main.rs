@@ -4,3 +4,5 @@
 mod bucket;
 mod bucket_storage;
 mod folder;
+mod limits;
+mod settings;
