@@ -82,14 +82,17 @@ pub(crate) fn check(
         }
     }
     for name in auth.keys().filter(|name| fields.iter().all(|field| field.name != **name)) {
-        let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        checked.problem(
-            &[name],
-            FieldErrorKind::UnknownField,
-            format!("this platform has no such field; it has {}", known.join(", ")),
-        );
+        checked.problem(&[name], FieldErrorKind::UnknownField, unknown_field(fields));
     }
     if checked.problems.is_empty() { Ok(checked.values) } else { Err(checked.problems) }
+}
+
+fn unknown_field(fields: &[AuthField]) -> String {
+    if fields.is_empty() {
+        return "this platform needs no credentials: leave it out".to_owned();
+    }
+    let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    format!("this platform has no such field; it has {}", known.join(", "))
 }
 
 #[derive(Default)]

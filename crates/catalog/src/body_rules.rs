@@ -154,13 +154,15 @@ fn at_least(field: &str, least: (i64, &str), body: &Value) -> Result<(), FieldPr
 
 fn zero_or_at_least(field: &str, least: (i64, &str), body: &Value) -> Result<(), FieldProblem> {
     let (minimum, unit) = least;
-    let whole = match body.get(field) {
+    let given = match body.get(field) {
         None | Some(Value::Null) => return Ok(()),
-        Some(Value::Number(number)) => number.as_i64(),
+        Some(Value::Number(number)) => {
+            number.as_i64().or_else(|| i64::try_from(whole(number.as_f64()?)?).ok())
+        }
         Some(Value::String(text)) => text.trim().parse::<i64>().ok(),
         Some(Value::Bool(_) | Value::Array(_) | Value::Object(_)) => None,
     };
-    if whole.is_some_and(|value| value == 0 || value >= minimum) {
+    if given.is_some_and(|value| value == 0 || value >= minimum) {
         return Ok(());
     }
     Err(FieldProblem {
@@ -193,7 +195,7 @@ fn has_flag(flags: Option<&Value>, flag: u64) -> bool {
     bits.is_some_and(|bits| bits & flag != 0)
 }
 
-/// The bits of a number that was written with a fraction of zero, such as `4.0`.
+/// A whole number that was written with a fraction of zero, such as `4.0`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -184,7 +184,9 @@ impl Dataset {
         let filled = |text: &str| -> Option<String> {
             let needs = |mark: &str, id: &str| text.contains(mark) && !is_usable(id);
             let is_filled = !needs(OWN, own_id) && !needs(CHAT, chat);
-            is_filled.then(|| text.replace(OWN, own_id).replace(CHAT, chat))
+            // One after the other would fill in a mark that stands in an id.
+            let parts = text.split(OWN).map(|part| part.replace(CHAT, chat));
+            is_filled.then(|| parts.collect::<Vec<_>>().join(own_id))
         };
         let mut path = String::with_capacity(self.target.len().saturating_add(own_id.len()));
         for (index, segment) in self.target.split('/').enumerate() {

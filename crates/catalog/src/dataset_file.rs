@@ -238,12 +238,8 @@ impl UnitText {
 /// need. A dataset of a conversation needs the scopes of the list it is looked for in, too.
 pub(crate) fn resolve(datasets: &mut [Dataset], routes: &[&Route]) -> Result<(), String> {
     for index in 0..datasets.len() {
-        let (before, rest) = datasets.split_at(index);
-        let Some(dataset) = rest.first() else { continue };
+        let Some(dataset) = datasets.get(index) else { continue };
         let name = dataset.name;
-        if before.iter().any(|earlier| earlier.name == name) {
-            return Err(format!("two datasets are called {name}"));
-        }
         let mut resolved = dataset.clone();
         bind(&mut resolved, routes).map_err(|problem| format!("dataset {name}: {problem}"))?;
         if let Some(lookup) = dataset.chat.as_ref().and_then(|chat| chat.lookup.as_ref()) {

@@ -59,16 +59,25 @@ impl RoutePath {
         let mut parameters = Vec::new();
         for name in route.parsed.names() {
             // The account in front of the native path has this name.
-            let shown = if name == "account" { "platform_account" } else { name };
+            let shown = if name == "account" { other_account(route) } else { name.to_owned() };
             if shown != name {
                 let native =
                     route.template.replace(&format!("{{{name}}}"), &format!("{{{shown}}}"));
                 path = format!("{PREFIX}{native}");
             }
-            parameters.push(shown.to_owned());
+            parameters.push(shown);
         }
         Self { path, parameters }
     }
+}
+
+/// A name for a platform's own account that no other parameter of the route has.
+fn other_account(route: &Route) -> String {
+    let mut name = "platform_account".to_owned();
+    while route.parsed.names().any(|known| known == name) {
+        name.push('_');
+    }
+    name
 }
 
 /// The id, if no other route has one like it.

@@ -246,7 +246,7 @@ impl CatalogFile {
         }
     }
 
-    /// Finds two entries for the same calls, or two fields of one name.
+    /// Finds two entries for the same calls, or two fields or datasets of one name.
     pub(crate) fn check(&self) -> Result<(), EntryProblem> {
         let refused = |list, index, problem| Err(EntryProblem { list, index, problem });
         let mut keys = HashSet::new();
@@ -262,6 +262,11 @@ impl CatalogFile {
                 index,
                 format!("two auth fields are called {}", field.name),
             );
+        }
+        let mut known = HashSet::new();
+        let mut datasets = self.datasets.iter().enumerate();
+        if let Some((index, dataset)) = datasets.find(|(_, dataset)| !known.insert(dataset.name)) {
+            return refused("datasets", index, format!("two datasets are called {}", dataset.name));
         }
         let mut uploads = routes().filter(|(_, route)| route.kind == RouteKind::Upload);
         if let Some((index, _)) = uploads.nth(1) {

@@ -98,15 +98,14 @@ impl RouteDocsText {
         if let Some(ParameterText { name, .. }) = unknown {
             return Err(format!("parameters names {name}, which the template does not have"));
         }
-        let path = self.parameters.into_iter().map(|parameter| {
-            // Every path parameter is required.
-            let parameter = parameter.check("parameters")?;
-            Ok(RouteParameter { required: true, ..parameter })
-        });
+        // Every path parameter is required.
+        let path = parameters(self.parameters, "parameters")?
+            .into_iter()
+            .map(|parameter| RouteParameter { required: true, ..parameter });
         let docs = RouteDocs {
             operation_id: self.operation_id,
             deprecated: self.deprecated,
-            path_parameters: path.collect::<Result<_, String>>()?,
+            path_parameters: path.collect(),
             headers: parameters(self.headers, "headers")?,
             body: self.body.map(BodyText::check).transpose()?,
             response: self.response.map(ResponseText::check).transpose()?,
@@ -121,7 +120,15 @@ pub(crate) fn parameters(
     texts: Vec<ParameterText>,
     key: &str,
 ) -> Result<Vec<RouteParameter>, String> {
-    texts.into_iter().map(|text| text.check(key)).collect()
+    let mut checked: Vec<RouteParameter> = Vec::new();
+    for text in texts {
+        let parameter = text.check(key)?;
+        if checked.iter().any(|known| known.name == parameter.name) {
+            return Err(format!("{key}: {} appears twice", parameter.name));
+        }
+        checked.push(parameter);
+    }
+    Ok(checked)
 }
 
 fn checked_schema(text: Option<&str>, place: &str) -> Result<Option<SchemaText>, String> {

@@ -38,30 +38,33 @@ impl SchemaText {
                 None => break,
             }
         }
-        let mut members = Vec::new();
-        collect(schema, &mut members, 0);
+        let parts = parts(schema, 0);
+        let required: Vec<&Value> =
+            parts.iter().filter_map(|part| part.get("required")?.as_array()).flatten().collect();
+        let properties = parts.iter().filter_map(|part| part.get("properties")?.as_object());
+        let mut members: Vec<SchemaMember> = Vec::new();
+        for (name, member) in properties.flatten() {
+            if members.iter().all(|known| known.name != *name) {
+                members.push(SchemaMember {
+                    name: name.clone(),
+                    required: required.iter().any(|known| *known == name),
+                    summary: summary(member, 0),
+                });
+            }
+        }
         members
     }
 }
 
-fn collect(schema: &Value, members: &mut Vec<SchemaMember>, depth: usize) {
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required =
-        |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, member) in properties.into_iter().flatten() {
-        if members.iter().all(|known| known.name != *name) {
-            members.push(SchemaMember {
-                name: name.clone(),
-                required: is_required(name),
-                summary: summary(member, 0),
-            });
-        }
-    }
+/// The schema and those of `allOf`, which describe one object together: one may require what
+/// another lists.
+fn parts(schema: &Value, depth: usize) -> Vec<&Value> {
+    let mut found = vec![schema];
     if depth < DEPTH_MAX {
-        let parts = schema.get("allOf").and_then(Value::as_array);
-        parts.into_iter().flatten().for_each(|part| collect(part, members, depth + 1));
+        let inner = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        found.extend(inner.flat_map(|part| parts(part, depth + 1)));
     }
+    found
 }
 
 fn summary(schema: &Value, depth: usize) -> String {
@@ -93,19 +96,28 @@ fn summary(schema: &Value, depth: usize) -> String {
 
 /// The type and its format; for a list, the type of its items.
 fn kind(schema: &Map<String, Value>, depth: usize) -> String {
-    let name = match schema.get("type") {
-        Some(Value::String(name)) => name.clone(),
-        Some(Value::Array(names)) => names.iter().map(plain).collect::<Vec<_>>().join(" or "),
-        _ => untyped(schema).to_owned(),
+    let (name, is_or_null) = match schema.get("type") {
+        Some(Value::String(name)) => (name.clone(), false),
+        Some(Value::Array(names)) => types(names),
+        _ => (untyped(schema).to_owned(), false),
     };
-    let items = schema.get("items").filter(|_| name.starts_with("array") && depth < DEPTH_MAX);
+    let items = schema.get("items").filter(|_| name == "array" && depth < DEPTH_MAX);
     let name = match (items, schema.get("format").and_then(Value::as_str)) {
         (Some(items), _) => format!("list of {}", summary(items, depth + 1)),
         (None, Some(format)) => format!("{name} ({format})"),
         (None, None) => name,
     };
     let may_be_null = schema.get("nullable").and_then(Value::as_bool) == Some(true);
-    if may_be_null { format!("{name} or null") } else { name }
+    if may_be_null || is_or_null { format!("{name} or null") } else { name }
+}
+
+/// Several types, and whether null is one of them beside others.
+fn types(names: &[Value]) -> (String, bool) {
+    let (nulls, others): (Vec<&Value>, Vec<&Value>) =
+        names.iter().partition(|name| *name == "null");
+    let is_or_null = !nulls.is_empty() && !others.is_empty();
+    let listed = if is_or_null { others } else { names.iter().collect() };
+    (listed.into_iter().map(plain).collect::<Vec<_>>().join(" or "), is_or_null)
 }
 
 fn untyped(schema: &Map<String, Value>) -> &'static str {
@@ -143,7 +155,7 @@ mod tests {
                 r#"{"type":"string","enum":["open","all"],"default":"all"}"#,
                 "string, open|all, default all",
             ),
-            (r#"{"type":["string","null"],"format":"date-time"}"#, "string or null (date-time)"),
+            (r#"{"type":["string","null"],"format":"date-time"}"#, "string (date-time) or null"),
             (r#"{"type":"string","nullable":true}"#, "string or null"),
             (r#"{"type":"array","items":{"type":"array","items":{}}}"#, "list of list of anything"),
             (r#"{"allOf":[]}"#, "object"),

@@ -58,7 +58,7 @@ impl PathTemplate {
         }
         let template = Self { segments };
         if let Some(name) = template.repeated_name() {
-            return Err(format!("the parameter {name} stands twice"));
+            return Err(format!("the parameter {name} appears twice"));
         }
         Ok(template)
     }

@@ -28,8 +28,9 @@ fn written(reference: &ReferenceState) -> String {
     let platforms = reference.config().platforms.offered().map(|(platform, _)| platform);
     let platforms: Vec<_> = platforms.collect();
     let names: Vec<&str> = platforms.iter().map(|platform| platform.as_str()).collect();
+    let offered = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
     let mut text = format!(
-        "# {}\n\n> An HTTP API to creator platforms ({}): one key and one path pattern, metered in \
+        "# {}\n\n> An HTTP API to creator platforms{offered}: one key and one path pattern, metered in \
          credits. Each metered response says what it cost and what is left.\n\n\
          Call a platform's route at `{base}/v1/{{account}}/native/{{path}}` with the header `X-API-Key`. A read costs {}, \
          a write {}, an export {} credits. Failures of a platform (429, 5xx, timeouts) cost nothing. Every error has a \
@@ -38,7 +39,6 @@ fn written(reference: &ReferenceState) -> String {
          - [The service's own operations]({base}/openapi.json): OpenAPI 3.1; `?version=3.0` for 3.0.3\n\
          - [Everything]({base}/openapi.json?platforms=all): with the routes of all platforms\n",
         reference.config().brand.name,
-        names.join(", "),
         costs.read.whole(),
         costs.write.whole(),
         costs.export.whole(),

@@ -32,7 +32,7 @@ pub(super) fn read<'a>(
     for entry in entries {
         let entry = document.resolved(entry);
         let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        let name = text("name");
+        let name = one_line(text("name"));
         if name.is_empty() {
             continue;
         }
@@ -47,16 +47,16 @@ pub(super) fn read<'a>(
         if list.iter().any(|known| known.name == name) {
             continue;
         }
+        if text("in") == "path" && is_true(entry, "x-multi-segment") {
+            parameters.spanning.push(name.clone());
+        }
         list.push(RouteParameter {
-            name: one_line(name),
+            name,
             required: is_true(entry, "required"),
             description: one_line(text("description")),
             schema: schema_of(entry)
                 .and_then(|schema| schema::compact(document, schema, SchemaOwner::Parameter)),
         });
-        if text("in") == "path" && is_true(entry, "x-multi-segment") {
-            parameters.spanning.push(name.to_owned());
-        }
     }
     parameters
 }

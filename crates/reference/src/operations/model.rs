@@ -178,7 +178,7 @@ impl OperationReader<'_> {
             about: markdown::render_text(about.trim()),
             access,
             is_deprecated: from["deprecated"] == true,
-            parameters: [item, from].into_iter().flat_map(|one| self.parameters(one)).collect(),
+            parameters: self.parameters(item, from),
             body,
             responses: good
                 .iter()
@@ -188,7 +188,19 @@ impl OperationReader<'_> {
         }
     }
 
-    fn parameters(&self, from: &Value) -> Vec<ParameterRow> {
+    /// The parameters of a path and of one of its operations, whose own replace those of the path.
+    fn parameters(&self, item: &Value, from: &Value) -> Vec<ParameterRow> {
+        let of_path = self.listed_parameters(item).into_iter();
+        let own = self.listed_parameters(from);
+        let is_replaced = |row: &ParameterRow| {
+            own.iter().any(|one| one.place == row.place && one.field.name == row.field.name)
+        };
+        let mut parameters: Vec<ParameterRow> = of_path.filter(|row| !is_replaced(row)).collect();
+        parameters.extend(own);
+        parameters
+    }
+
+    fn listed_parameters(&self, from: &Value) -> Vec<ParameterRow> {
         let listed = from.get("parameters").and_then(Value::as_array).into_iter().flatten();
         let row = |parameter: &Value| {
             let parameter = self.schemas.resolved(parameter);

@@ -34,6 +34,14 @@ struct SchemaPosition<'p> {
     /// The name of the object that the members belong to; empty at the top.
     name: &'p str,
     depth: usize,
+    /// The members that the object must have, whichever of its parts lists them.
+    required: &'p [&'p str],
+}
+
+impl<'p> SchemaPosition<'p> {
+    const fn of(name: &'p str, depth: usize) -> Self {
+        Self { name, depth, required: &[] }
+    }
 }
 
 impl<'a> SchemaReader<'a> {
@@ -54,7 +62,7 @@ impl<'a> SchemaReader<'a> {
     /// The members of a body.
     pub(super) fn rows(&self, schema: &Value) -> Vec<FieldRow> {
         let mut rows = Vec::new();
-        self.members(schema, &SchemaPosition { name: "", depth: 0 }, &mut rows);
+        self.members(schema, &SchemaPosition::of("", 0), &mut rows);
         rows.truncate(ROWS_MAX);
         rows
     }
@@ -64,21 +72,22 @@ impl<'a> SchemaReader<'a> {
             return;
         }
         let schema = self.resolved(schema);
+        let required = [at.required, &self.required(schema, at.depth)].concat();
+        let at = &SchemaPosition { required: &required, ..*at };
         for part in list(schema, "allOf") {
             self.members(part, &SchemaPosition { depth: at.depth + 1, ..*at }, rows);
         }
         self.variants(schema, at, rows);
         if let Some(items) = schema.get("items") {
             let name = format!("{}[]", at.name);
-            self.members(items, &SchemaPosition { name: &name, depth: at.depth + 1 }, rows);
+            self.members(items, &SchemaPosition::of(&name, at.depth + 1), rows);
         }
-        let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, member) in properties.into_iter().flatten() {
             let full =
                 if at.name.is_empty() { name.clone() } else { format!("{}.{name}", at.name) };
             rows.push(self.row(&full, member, required.contains(&name.as_str())));
-            self.members(member, &SchemaPosition { name: &full, depth: at.depth + 1 }, rows);
+            self.members(member, &SchemaPosition::of(&full, at.depth + 1), rows);
         }
     }
 
@@ -95,8 +104,20 @@ impl<'a> SchemaReader<'a> {
                 Some(title) => format!("{} ({title})", at.name),
                 None => at.name.to_owned(),
             };
-            self.members(form, &SchemaPosition { name: &name, depth: at.depth + 1 }, rows);
+            self.members(form, &SchemaPosition { name: &name, depth: at.depth + 1, ..*at }, rows);
         }
+    }
+
+    /// The members that a schema or a part of it requires.
+    fn required<'v>(&self, schema: &'v Value, depth: usize) -> Vec<&'v str>
+    where
+        'a: 'v,
+    {
+        let schema = self.resolved(schema);
+        let mut names: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
+        let parts = list(schema, "allOf").filter(|_| depth < DEPTH_MAX);
+        names.extend(parts.flat_map(|part| self.required(part, depth + 1)));
+        names
     }
 
     /// One member or parameter.
@@ -113,35 +134,44 @@ impl<'a> SchemaReader<'a> {
 
     /// The type in a few words, without the members.
     fn kind(&self, schema: &Value) -> String {
-        let flat = self.flat(schema, 0).to_string();
+        let flat = Value::Object(self.flat(schema, 0)).to_string();
         SchemaText::parse(&flat).map_or_else(|_| String::new(), |text| text.summary())
     }
 
-    fn flat(&self, schema: &Value, depth: usize) -> Value {
+    /// The schema, or the only form that it has besides null.
+    fn flat(&self, schema: &Value, depth: usize) -> Map<String, Value> {
         let schema = self.resolved(schema);
         let forms = list(schema, "oneOf").chain(list(schema, "anyOf"));
-        let mut forms = forms.filter(|form| form["type"] != "null");
-        if let (Some(only), None) = (forms.next(), forms.next())
-            && depth < DEPTH_MAX
-        {
-            return self.flat(only, depth + 1);
+        let (nulls, forms): (Vec<&Value>, Vec<&Value>) =
+            forms.partition(|form| form["type"] == "null");
+        let mut flat = match forms.as_slice() {
+            [only] if depth < DEPTH_MAX => self.flat(only, depth + 1),
+            _ => self.flat_object(schema, depth),
+        };
+        if !nulls.is_empty() {
+            flat.insert("nullable".to_owned(), Value::Bool(true));
         }
-        let Some(known) = schema.as_object() else { return Value::Object(Map::new()) };
-        let mut flat: Map<String, Value> = known
-            .iter()
+        flat
+    }
+
+    fn flat_object(&self, schema: &Value, depth: usize) -> Map<String, Value> {
+        let mut flat: Map<String, Value> = schema
+            .as_object()
+            .into_iter()
+            .flatten()
             .filter(|(name, _)| {
                 !matches!(name.as_str(), "properties" | "allOf" | "items" | "example" | "examples")
             })
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         if let Some(items) = schema.get("items").filter(|_| depth < DEPTH_MAX) {
-            flat.insert("items".to_owned(), self.flat(items, depth + 1));
+            flat.insert("items".to_owned(), Value::Object(self.flat(items, depth + 1)));
         }
         let is_object = schema.get("properties").is_some() || schema.get("allOf").is_some();
         if is_object && !flat.contains_key("type") {
             flat.insert("type".to_owned(), Value::from("object"));
         }
-        Value::Object(flat)
+        flat
     }
 }
 

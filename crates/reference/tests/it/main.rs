@@ -5,9 +5,13 @@
     reason = "a test that meets what it does not expect must fail"
 )]
 
+mod contract;
 mod documents;
+mod frame;
 mod operations;
 mod platforms;
+mod programs;
+mod route_pages;
 mod search;
 
 use std::sync::Arc;
@@ -20,6 +24,7 @@ use reference::{ReferenceParts, ReferenceState};
 use serde_json::Value;
 use settings::Config;
 use tower::ServiceExt as _;
+use web::error::PendingFailure;
 
 /// Two platforms, one of them with another price.
 const CONFIG: &str = "
@@ -49,13 +54,30 @@ impl Docs {
     }
 
     fn of(config: &str, contract: Value) -> Self {
+        Self::with_contract(config, move || contract.clone())
+    }
+
+    /// The documentation of one platform that is called `own` and has this catalogue file alone.
+    fn of_platform(file: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.toml");
+        std::fs::write(&path, file).unwrap();
+        let config = format!(
+            "http.public_base_url = \"https://gateway.example/\"\n\
+             [platforms.own]\nbase_url = \"https://own.example\"\ncatalog = '{}'",
+            path.display()
+        );
+        Self::of(&config, Value::Null)
+    }
+
+    fn with_contract(config: &str, contract: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         let config = Arc::new(Config::from_toml(config).unwrap());
         let catalog = settings::targets::catalogue(&config).unwrap();
         let parts = ReferenceParts {
             pages: PagesState::new(&config),
             config,
             catalog: Arc::new(catalog),
-            contract: Arc::new(move || contract.clone()),
+            contract: Arc::new(contract),
         };
         Self(reference::router().with_state(ReferenceState::new(parts)))
     }
@@ -68,6 +90,12 @@ impl Docs {
     async fn ask(&self, path: &str, accept: &str) -> Answer {
         let request = Request::get(path).header("accept", accept).body(Body::empty()).unwrap();
         let response = self.0.clone().oneshot(request).await.unwrap();
+        // The outermost layer of the service writes failures so.
+        let failure = response.extensions().get::<PendingFailure>();
+        let response = match failure {
+            Some(failure) => web::error::render::render(&failure.0, "req_1", true),
+            None => response,
+        };
         let (head, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();

@@ -163,3 +163,100 @@ async fn a_contract_that_is_empty_or_odd_makes_pages_without_operations() {
         assert_eq!(docs.get("/docs/search?q=credits").await.status, 200, "{contract}");
     }
 }
+
+/// An operation with these members, and a schema that its bodies refer to.
+fn one(members: &Value, thing: &Value) -> Docs {
+    let mut operation = json!({"tags": ["things"], "operationId": "it"});
+    operation.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    let parameters = json!([
+        {"name": "id", "in": "path", "required": true, "description": "of the path"},
+        {"name": "sort", "in": "query", "description": "of the path"},
+    ]);
+    let contract = json!({
+        "tags": [{"name": "things"}],
+        "paths": {"/v1/things/{id}": {"parameters": parameters, "put": operation}},
+        "components": {"schemas": {"Thing": thing}},
+    });
+    Docs::of(CONFIG, contract)
+}
+
+/// The cells of the rows of a page, without their tags: name, type and the rest.
+fn rows(page: &str) -> Vec<String> {
+    let plain = |row: &str| -> String {
+        let parts = row.split('<').filter_map(|part| Some(part.split_once('>')?.1));
+        parts.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let rows = page.split("<tr><th scope=\"row\"").skip(1);
+    rows.map(|row| plain(&format!("<{}", row.split("</tr>").next().unwrap()))).collect()
+}
+
+#[tokio::test]
+async fn a_parameter_of_an_operation_replaces_that_of_its_path() {
+    let parameters = json!([
+        {"name": "sort", "in": "query", "description": "its own", "required": true},
+        {"name": "id", "in": "header", "description": "another place"},
+    ]);
+    let docs = one(&json!({"parameters": parameters}), &Value::Null);
+
+    let page = docs.page("/docs/api/things/it").await;
+
+    assert_eq!(
+        rows(&page),
+        [
+            "id path anything required Of the path.",
+            "sort query anything required Its own.",
+            "id header anything Another place."
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_member_says_whether_it_is_required_and_whether_it_may_be_null() {
+    let thing = json!({
+        "allOf": [{"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}],
+        "required": ["a", "c", "absent"],
+        "properties": {
+            "c": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/Part"}]},
+            "d": {"type": ["array", "null"], "items": {"type": "string"}},
+            "e": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+            "f": {"properties": {"a": {"type": "boolean"}}},
+        },
+    });
+    let content = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}});
+    let docs = one(&json!({"requestBody": {"content": content}}), &thing);
+
+    let page = docs.page("/docs/api/things/it").await;
+
+    assert_eq!(
+        rows(&page)[2..],
+        [
+            "a string required",
+            "b integer",
+            "c anything or null required",
+            "d list of string or null",
+            "e one of several forms or null",
+            "f object",
+            "f.a boolean",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_response_without_a_body_and_an_operation_without_responses_are_shown_as_they_are() {
+    let responses = json!({
+        "204": {"description": "gone"}, "default": {"description": "anything else"},
+        "4XX": {"description": "* `bad`: It is bad.\n* no code\n* `half"},
+    });
+    let docs = one(&json!({"responses": responses}), &Value::Null);
+
+    let page = docs.page("/docs/api/things/it").await;
+    let bare = one(&json!({"summary": ""}), &Value::Null).page("/docs/api/things/it").await;
+
+    assert_has(
+        &page,
+        &[">204</span></h3>", "<p>Gone.</p>", ">default</span></h3>", "<td>4XX</td>"],
+    );
+    assert_eq!(page.matches("/docs/errors#").count(), 1, "{page}");
+    assert!(!page.contains("<pre id=\"response-"), "{page}");
+    assert!(!bare.contains("<h3>") && !bare.contains("<h2>Errors"), "{bare}");
+}

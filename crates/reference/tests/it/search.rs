@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{CONFIG, Docs, assert_has};
+use crate::{CONFIG, Docs, assert_has, values};
 
 #[tokio::test]
 async fn results_name_what_they_are_and_mark_what_was_looked_for() {
@@ -82,4 +82,42 @@ async fn what_was_typed_is_shown_as_text_whatever_it_is() {
     assert_has(&long, &[&format!("value=\"{}\"", "a".repeat(200))]);
     let many = docs.page(&format!("/docs/search?q={}", "credits+".repeat(500))).await;
     assert_has(&many, &["results<"]);
+}
+
+#[tokio::test]
+async fn routes_of_platforms_are_found_with_the_page_that_describes_them() {
+    let file = "[[routes]]\nmethod = \"GET\"\ntemplate = \"okapis/{id}\"\n\
+                description = \"Feeds an okapi with <leaves>.\"\nnotes = \"Not at night.\"\n";
+    let docs = Docs::of_platform(file);
+    for text in ["OKAPIS", "get+okapis", "leaves+okapi", "own+okapi"] {
+        let page = docs.page(&format!("/docs/search?q={text}")).await;
+
+        assert_has(
+            &page,
+            &[
+                "1 result<",
+                "<a class=\"break\" href=\"/docs/platforms/own/get_okapis_id\">GET okapis/{id}</a>",
+                "<span class=\"badge\">Route</span> <span class=\"muted small\">own</span>",
+            ],
+        );
+        assert!(!page.contains("<leaves>"), "{page}");
+    }
+    assert_has(&docs.page("/docs/search?q=okapi+giraffe").await, &["Nothing found"]);
+}
+
+#[tokio::test]
+async fn every_result_leads_to_a_page_that_is_there() {
+    let docs = Docs::new();
+    for text in ["cursor", "insufficient", "chats", "idempotency"] {
+        let page = docs.page(&format!("/docs/search?q={text}")).await;
+        let results = values(&page, "<a class=\"break\" href=\"");
+
+        assert!(!results.is_empty(), "{text}");
+        for result in results {
+            let (path, anchor) = result.split_once('#').unwrap_or((result, ""));
+            let found = docs.page(path).await;
+            let place = format!("id=\"{anchor}\"");
+            assert!(anchor.is_empty() || found.contains(&place), "{text}: {result}");
+        }
+    }
 }
