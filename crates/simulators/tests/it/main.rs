@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test should stop at the unexpected")]
 
+mod data;
+mod starting;
+
 use std::net::SocketAddr;
 
 use serde_json::Value;
@@ -11,11 +14,16 @@ use tokio::net::TcpStream;
 
 /// Status and JSON of the response; `null` if it is not JSON.
 async fn ask(address: SocketAddr, request: &str, body: &str) -> (u16, Value) {
+    ask_with(address, request, "Accept: */*", body).await
+}
+
+/// The same with these headers.
+async fn ask_with(address: SocketAddr, request: &str, headers: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
-    let head =
-        format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}");
-    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+    let framing = format!("Host: x\r\nConnection: close\r\nContent-Length: {length}");
+    let sent = format!("{request} HTTP/1.1\r\n{framing}\r\n{headers}\r\n\r\n{body}");
+    stream.write_all(sent.as_bytes()).await.unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();
     let (first, shown) = text.split_once("\r\n\r\n").unwrap();

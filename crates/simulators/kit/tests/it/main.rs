@@ -11,6 +11,7 @@ mod bodies;
 mod control;
 mod faults;
 mod mail;
+mod mail_kept;
 mod mail_talk;
 mod ports;
 mod rules;
