@@ -231,8 +231,8 @@ pub(crate) struct RecentCallsOut {
     key_id: Option<KeyId>,
     calls: Vec<CallOut>,
     /// The `before` for the next page; absent on the last one. A page with a filter other than
-    /// `key_id` looks at 50,000 calls at most. If fewer than `limit` of them match, it is short
-    /// or empty, and older calls may follow.
+    /// `key_id`, or for a key that is limited to some accounts, looks at 50,000 calls at most. If
+    /// fewer than `limit` of them match, it is short or empty, and older calls may follow.
     #[schema(value_type = Option<f64>)]
     next_before: Option<serde_json::Number>,
 }

@@ -125,8 +125,7 @@ impl RecentCalls {
 
     /// Whether each call must be read to know if it matches.
     const fn reads_calls(&self) -> bool {
-        self.only_allowed
-            || self.account.is_some()
+        self.account.is_some()
             || self.route.is_some()
             || self.tag.is_some()
             || self.status_class.is_some()
@@ -148,8 +147,8 @@ pub struct CallPage {
 pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, StoreError> {
     let limit = wanted.limit.max(1);
     let mut tx = store.snapshot().await?;
-    let looked_back_to =
-        if wanted.reads_calls() { last_scanned(&mut tx, wanted).await? } else { None };
+    let is_bounded = wanted.reads_calls() || is_limited(&mut tx, wanted).await?;
+    let looked_back_to = if is_bounded { last_scanned(&mut tx, wanted).await? } else { None };
     let found = newest(&mut tx, wanted, looked_back_to, limit).await?;
     let Some(&oldest) = found.last() else {
         return Ok(CallPage { calls: Vec::new(), next_before: looked_back_to });
@@ -158,6 +157,13 @@ pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, Sto
     calls.sort_unstable_by_key(|call| std::cmp::Reverse((call.at, call.id)));
     let is_full = i64::try_from(found.len()).is_ok_and(|found| found >= limit);
     Ok(CallPage { calls, next_before: if is_full { Some(oldest) } else { looked_back_to } })
+}
+
+/// Whether the key that lists its own calls is limited to some accounts.
+async fn is_limited(tx: &mut Tx, wanted: &RecentCalls) -> Result<bool, StoreError> {
+    const SQL: &str = "select 1 as one from key_accounts where key_id = $1 limit 1";
+    let Some(key) = wanted.key.filter(|_| wanted.only_allowed) else { return Ok(false) };
+    Ok(tx.row(SQL, &[key.into()]).await?.is_some())
 }
 
 /// When the last of the calls that a page looks at began, if there are that many. Found by the

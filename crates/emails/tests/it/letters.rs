@@ -1,4 +1,4 @@
-//! Letters: to whom they are written, and when they are no longer needed.
+//! Emails: to whom they are written, and when they are no longer needed.
 
 use domain::id::{CustomerId, JobId};
 use domain::job::JobKind;
@@ -52,7 +52,7 @@ fn about_money(customer: CustomerId) -> [EmailRequest; 4] {
     ]
 }
 
-/// The link that a letter stored for the token in it.
+/// The link that is stored for the token in an email.
 async fn stored(service: &TestService, letter: &EmailRequest, page: &str) -> EmailLink {
     let mail = service.written(letter).await.unwrap();
     let start = format!("{BASE}/console/{page}?token=");

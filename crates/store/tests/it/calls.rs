@@ -295,9 +295,33 @@ async fn a_list_without_filters_is_never_shorter_than_its_limit() {
     let caller = TestCaller::with(&store, 100).await;
     eight_calls(&store, &caller).await;
 
-    for key in [None, Some(caller.key)] {
-        let wanted = RecentCalls { key, limit: 5, scanned_max: 2, ..all(&caller) };
+    for (key, only_allowed) in [(None, false), (Some(caller.key), false), (Some(caller.key), true)]
+    {
+        let wanted = RecentCalls { key, only_allowed, limit: 5, scanned_max: 2, ..all(&caller) };
         let page = calls::recent(&store, &wanted).await.unwrap();
-        assert_eq!(page.calls.len(), 5, "{key:?}");
+        assert_eq!(page.calls.len(), 5, "{key:?} {only_allowed}");
     }
+}
+
+#[both_databases]
+async fn a_key_that_was_limited_finds_nothing_of_other_accounts_however_far_it_looks() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    eight_calls(&store, &caller).await;
+    let limit = "insert into key_accounts (key_id, creator_id) select id, 'another' from keys";
+    testing::run_raw(&store, limit).await.unwrap();
+    let own =
+        RecentCalls { key: Some(caller.key), only_allowed: true, scanned_max: 3, ..all(&caller) };
+
+    let (mut before, mut pages) = (None, 0);
+    loop {
+        let page = calls::recent(&store, &RecentCalls { before, ..own.clone() }).await.unwrap();
+        assert_eq!(page.calls, []);
+        pages += 1;
+        assert!(pages < 8, "paging ends");
+        let Some(next) = page.next_before else { break };
+        before = Some(next);
+    }
+
+    assert_eq!(pages, 3);
 }

@@ -1,4 +1,4 @@
-//! Payment methods: created from test cards and bank accounts, attached once, detached for good.
+//! Payment methods: created from test cards and bank accounts, attached once, never attached again once detached.
 
 use serde_json::{Value, json};
 
