@@ -1,4 +1,5 @@
-//! Payment methods: created from test cards and bank accounts, attached once, never attached again once detached.
+//! Payment methods: created from test cards and bank accounts, attached once, and never attached
+//! again once detached.
 
 use serde_json::{Value, json};
 
