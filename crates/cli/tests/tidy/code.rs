@@ -14,7 +14,7 @@ const PLACES: [(&str, &[&str], &str); 5] = [
     ),
     (
         "hyper_util::client",
-        &["crates/outbound/", "/tests/", "/tests.rs"],
+        &["crates/outbound/", "crates/test_service/", "/tests/", "/tests.rs"],
         "only `outbound` opens connections: give it a function",
     ),
     (
@@ -25,6 +25,7 @@ const PLACES: [(&str, &[&str], &str); 5] = [
             "crates/outbound/",
             "crates/cli/src/commands/request.rs",
             "crates/simulators/processor/src/delivery.rs",
+            "crates/test_service/",
             "/tests/",
             "/tests.rs",
         ],

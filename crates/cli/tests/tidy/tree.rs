@@ -24,7 +24,9 @@ impl File {
 
     /// Whether it contains only tests.
     pub(crate) fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+        self.path.contains("/tests/")
+            || self.path.ends_with("/tests.rs")
+            || self.path.starts_with(SHARED_BY_TESTS)
     }
 
     /// The number of lines before its unit tests.
@@ -45,11 +47,15 @@ pub(crate) fn rust_files() -> Vec<File> {
     files.into_iter().filter(|file| !file.path.starts_with("crates/cli/tests/tidy/")).collect()
 }
 
-/// Every Rust file below a crate's `src`.
+/// What the tests of the service share. Its rules are those of tests.
+const SHARED_BY_TESTS: &str = "crates/test_service/";
+
+/// Every Rust file below a crate's `src`, apart from what tests share.
 pub(crate) fn source_files() -> Vec<File> {
     let is_source = |file: &File| {
         crate_folder(&file.path)
             .is_some_and(|folder| file.path[folder.len()..].starts_with("/src/"))
+            && !file.path.starts_with(SHARED_BY_TESTS)
     };
     rust_files().into_iter().filter(is_source).collect()
 }

@@ -10,12 +10,11 @@ use base64::Engine as _;
 use node::start::CertificateReload;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
+use test_service::{Client, TestApp};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-use crate::support::{Client, TestApp};
 
 /// An authority that clients trust.
 struct Authority(rcgen::CertifiedIssuer<'static, rcgen::KeyPair>);

@@ -13,8 +13,7 @@ use domain::time::Timestamp;
 use serde_json::json;
 use store::jobs::{self, JobClaimant, JobCounts, NewJob};
 use test_databases::both_databases;
-
-use crate::support::{Client, TestApp, with_app};
+use test_service::{Client, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 
@@ -174,7 +173,7 @@ async fn workers_find_a_job_without_a_signal() {
     let app = TestApp::start(database, "[jobs]\nworkers = 1\npoll_ms = 100").await;
     app.refuse_mails(1, 451).await;
     app.member(ADA).await;
-    while app.store_waits().await {}
+    while store_waits(&app).await {}
 
     app.advance_seconds(10);
 
@@ -182,12 +181,10 @@ async fn workers_find_a_job_without_a_signal() {
     app.end().await;
 }
 
-impl TestApp {
-    /// Whether the only job has not been attempted yet.
-    async fn store_waits(&self) -> bool {
-        let due = jobs::next_due(self.store()).await.unwrap().unwrap();
-        due <= self.clock.now() || due >= self.clock.now().plus_seconds(60)
-    }
+/// Whether the only job has not been attempted yet.
+async fn store_waits(app: &TestApp) -> bool {
+    let due = jobs::next_due(app.store()).await.unwrap().unwrap();
+    due <= app.clock.now() || due >= app.clock.now().plus_seconds(60)
 }
 
 /// Waits until `wanted` emails have arrived, without running a job.

@@ -1,17 +1,11 @@
-//! Tests of the service through real sockets, with simulated platforms, on both databases.
+//! Tests of the whole service through real sockets, with simulated platforms, on both databases.
 
-mod access;
-mod api;
-mod billing;
+mod admin;
 mod certificates;
-mod console;
+mod configuration;
 mod contract;
 mod documentation;
-mod economics;
-mod exports;
-mod gateway;
 mod jobs;
 mod nodes;
-mod operators;
 mod request_log;
-mod support;
+mod sealing;

@@ -12,15 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 use store::metering;
-use tokio::sync::Semaphore;
-
-use crate::support::at_once;
-use crate::support::client::{Client, Reply};
-use crate::support::nodes::{
+use test_service::at_once;
+use test_service::client::{Client, Reply};
+use test_service::nodes::{
     Nodes, on_hearing_and_deaf_nodes, on_three_nodes, on_three_nodes_of, read,
 };
-use crate::support::platform::{RawPlatform, Script, Seen, answer};
-use crate::support::stage::{CREDITS, auth};
+use test_service::platform::{RawPlatform, Script, Seen, answer};
+use test_service::stage::{CREDITS, auth};
+use tokio::sync::Semaphore;
 
 /// For tests of many calls, which must not reach the rate limit of one key.
 const FAST: &str = "[rate_limits]\nper_key_per_second = 1000000\nper_key_burst = 1000000";

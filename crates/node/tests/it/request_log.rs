@@ -7,12 +7,11 @@
 
 use serde_json::{Map, Value, json};
 use test_databases::both_databases;
-
-use crate::support::log::{catch, everything, lines_of};
-use crate::support::platform::{Script, Seen, answer};
-use crate::support::raw::RawConnection;
-use crate::support::stage::{CANARY, on_stage};
-use crate::support::{Client, Reply, TestApp, with_app};
+use test_service::log::{catch, everything, lines_of};
+use test_service::platform::{Script, Seen, answer};
+use test_service::raw::RawConnection;
+use test_service::stage::{CANARY, on_stage};
+use test_service::{Client, Reply, TestApp, with_app};
 
 /// The line of a request, which must be the only one.
 fn line_of(id: &str) -> Map<String, Value> {

@@ -9,7 +9,7 @@ use domain::platform::Platform;
 use serde_json::{Map, Value, json};
 
 use super::assert_written;
-use crate::support::{Client, TestApp};
+use test_service::{Client, TestApp};
 
 /// How much of a response an example has.
 const ROWS_MAX: usize = 2;

@@ -6,53 +6,18 @@
     reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
-pub(crate) mod conformity;
 mod examples;
 mod platform_documents;
-mod schema;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use domain::credits::{Credits, MeteringCosts};
-use domain::per_platform::PerPlatform;
-use node::openapi::{DocumentScope, DocumentSources, OpenapiVersion};
 use serde_json::Value;
-
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+use test_service::contract::{METHODS, document, followed, operations};
+use test_service::schema;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The document of the service's own routes for the default configuration, as printed by
-/// `creator-gateway openapi`.
-pub(crate) fn document() -> Value {
-    written(DocumentScope::Own, OpenapiVersion::Current)
-}
-
-/// A document for the default configuration.
-pub(crate) fn written(scope: DocumentScope, version: OpenapiVersion) -> Value {
-    let catalog = catalog::Catalog::built_in().unwrap();
-    // Not read from a configuration: reading one declares its platforms.
-    let costs = MeteringCosts {
-        read: Credits::from_whole(1),
-        write: Credits::from_whole(2),
-        export: Credits::from_whole(10),
-    };
-    let reserved = PerPlatform::default();
-    node::openapi::written(&DocumentSources { catalog: &catalog, costs, reserved }, scope, version)
-}
-
-/// Every operation of the document: (method, path, operation).
-pub(crate) fn operations(document: &Value) -> Vec<(String, String, Value)> {
-    let mut operations = Vec::new();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
-            operations.push(((*method).to_owned(), path.clone(), item[*method].clone()));
-        }
-    }
-    operations
 }
 
 /// Compares a file of the repository with its expected text, or writes it if `UPDATE_CONTRACT` is
@@ -233,12 +198,6 @@ fn every_response_has_a_description_and_every_failure_its_codes() {
             }
         }
     }
-}
-
-/// The target of a reference, or the value itself.
-fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
-    let reference = value["$ref"].as_str();
-    reference.map_or(value, |path| document.pointer(path.trim_start_matches('#')).unwrap())
 }
 
 #[test]

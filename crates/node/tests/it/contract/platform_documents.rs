@@ -8,9 +8,8 @@ use catalog::{Catalog, Route};
 use domain::platform::Platform;
 use node::openapi::{DocumentScope, OpenapiVersion};
 use serde_json::{Value, json};
-
-use super::{followed, operations, written};
-use crate::support::TestApp;
+use test_service::TestApp;
+use test_service::contract::{followed, operations, written};
 
 const VERSIONS: [OpenapiVersion; 2] = [OpenapiVersion::Current, OpenapiVersion::Older];
 

@@ -4,7 +4,7 @@ mod negotiation;
 mod pages;
 mod programs;
 
-use crate::support::{Client, Reply, TestApp};
+use test_service::{Client, Reply, TestApp};
 
 /// What browsers accept when a person opens an address.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";

@@ -1,7 +1,7 @@
 //! People get pages and programs get JSON, by what they accept.
 
 use super::{BROWSER, person};
-use crate::support::{Reply, TestApp};
+use test_service::{Reply, TestApp};
 
 #[track_caller]
 fn assert_failure_page(reply: &Reply, status: u16, code: &str) {

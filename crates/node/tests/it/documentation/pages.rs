@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{page, person, values};
-use crate::support::TestApp;
+use test_service::TestApp;
 
 /// Pages of ours stay below this; documents are as long as they are.
 const PAGE_BYTES_MAX: usize = 60 * 1024;
@@ -100,7 +100,7 @@ async fn every_link_of_every_page_leads_to_a_page_and_to_an_anchor_on_it() {
     }
     assert!(broken.is_empty(), "{broken:#?}");
     let below = |folder: &str| pages.keys().filter(|path| path.starts_with(folder)).count();
-    let operations = crate::contract::document()["paths"].as_object().unwrap().len();
+    let operations = test_service::contract::document()["paths"].as_object().unwrap().len();
     assert!(below("/docs/api/") > operations, "every operation has a page");
     assert!(below("/docs/platforms/") > 300, "every route has a page");
     app.end().await;

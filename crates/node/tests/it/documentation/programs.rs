@@ -1,7 +1,7 @@
 //! What programs read: documents as Markdown, and the list of them.
 
 use super::values;
-use crate::support::TestApp;
+use test_service::TestApp;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_for_programs_names_documents_that_are_there_as_markdown() {

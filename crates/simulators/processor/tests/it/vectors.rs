@@ -13,7 +13,7 @@ use crate::kit::{Shop, id};
 /// Unless `SIMULATOR_SCENARIOS` names another file of this format, for instance with random
 /// sequences of the model.
 const SCENARIOS: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../node/tests/reference/vectors.json");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../billing/tests/reference/vectors.json");
 
 /// A customer, the model's view of it, and the processor's ids for it.
 struct Player {

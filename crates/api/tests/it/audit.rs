@@ -1,0 +1,97 @@
+//! The audit list: entries with ids of their own, and structured details.
+
+use serde_json::{Value, json};
+use test_databases::both_databases;
+use test_service::{Client, TestApp, with_app};
+
+async fn entries(client: &Client, query: &str) -> Vec<Value> {
+    let reply = client.get(&format!("/v1/audit{query}")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()["entries"].as_array().unwrap().clone()
+}
+
+/// An entry in the format of earlier versions.
+async fn written_before(app: &TestApp, customer: &str, number: u8) -> String {
+    let id = format!("ent_0199{number:028}");
+    let entry = store::audit::AuditEntry {
+        id: id.parse().unwrap(),
+        customer: customer.parse().unwrap(),
+        at: app.clock.now(),
+        actor: "operator".to_owned(),
+        action: "key.created".to_owned(),
+        details: "key_1 (first), full".to_owned(),
+    };
+    store::audit::record(app.store(), &entry).await.unwrap();
+    id
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_have_structured_details() {
+    with_app(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 0).await;
+        app.advance_seconds(1);
+        let limits = json!({
+            "name": "robot", "scope": "full", "accounts": [account], "monthly_budget_credits": 3,
+        });
+        let key = client.post("/v1/auth/keys", &limits).await.json()["key_id"].clone();
+        app.advance_seconds(1);
+        let path = format!("/v1/auth/keys/{}", key.as_str().unwrap());
+        client.json("PATCH", &path, &json!({"accounts": null, "name": "human"})).await;
+
+        let all = entries(&client, "").await;
+
+        let told: Vec<(&str, &Value)> = all
+            .iter()
+            .map(|entry| (entry["action"].as_str().unwrap(), &entry["details"]))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("key.changed", &json!({"key_id": key, "name": "human", "accounts": null})),
+                (
+                    "key.created",
+                    &json!({
+                        "key_id": key, "name": "robot", "scope": "full", "accounts": [account],
+                        "monthly_budget_credits": 3,
+                    })
+                ),
+                (
+                    "account.connected",
+                    &json!({"creator_id": account, "platform": "platform_alpha"})
+                ),
+            ]
+        );
+        assert!(all.iter().all(|entry| entry["actor"] == customer.key_id.as_str()), "{all:?}");
+        app
+    })
+    .await;
+}
+
+/// Ids of the audit list differ from those of the ledger, and paging accepts both spellings.
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn audit_ids_have_their_own_prefix_and_old_entries_stay_readable() {
+    with_app(async |app| {
+        let (customer, client, _) = app.ready("platform_alpha", 5).await;
+        let mut old = Vec::new();
+        for number in 1..=2 {
+            app.advance_seconds(1);
+            old.push(written_before(&app, &customer.id, number).await);
+        }
+
+        let all = entries(&client, "").await;
+
+        let ids: Vec<&str> = all.iter().map(|entry| entry["entry_id"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), 4, "{all:?}");
+        assert!(ids.iter().all(|id| id.starts_with("aud_")), "{ids:?}");
+        assert_eq!(ids[0], old[1].replace("ent_", "aud_"));
+        assert_eq!(all[0]["details"], json!({"text": "key_1 (first), full"}));
+        for before in [old[1].clone(), old[1].replace("ent_", "aud_")] {
+            let rest = entries(&client, &format!("?before={before}")).await;
+            assert_eq!(rest, all[1..], "{before}");
+        }
+        let ledger = client.get("/v1/billing").await.json()["ledger"].clone();
+        assert!(ledger[0]["entry_id"].as_str().unwrap().starts_with("ent_"), "{ledger}");
+        app
+    })
+    .await;
+}

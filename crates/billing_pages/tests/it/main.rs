@@ -1,0 +1,3 @@
+//! The pages of billing, as a browser meets them.
+
+mod pages;
