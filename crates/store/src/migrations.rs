@@ -93,7 +93,12 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(37, "reconciliations", reconciliations(database)),
         step(38, "end of audit entries", audit_retention(database)),
         step(39, "rows of calls", call_rows(database)),
+        calls_by_request(),
     ]
+}
+
+fn calls_by_request() -> Migration {
+    step(40, "calls by request", include_str!("../migrations/0040_calls_by_request.sql"))
 }
 
 fn switched_off_accounts() -> Migration {
@@ -332,7 +337,10 @@ mod tests {
 
         let kept: String = sqlx::query(READ).fetch_one(&pool).await.unwrap().get(0);
         assert_eq!(kept, "call_019ab3c4d5e67f8091a2b3c4d5e6f708bcdefgh22settledi200jk34678ab");
-        assert_eq!(names(&pool, "index").await, ["ended_calls_by_customer"]);
+        assert_eq!(
+            names(&pool, "index").await,
+            ["ended_calls_by_customer", "ended_calls_by_request"]
+        );
         let changed = sqlx::query("update ended_calls set status = 500").execute(&pool).await;
         assert!(changed.unwrap_err().to_string().contains("an ended call never changes"));
     }

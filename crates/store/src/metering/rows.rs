@@ -252,7 +252,9 @@ pub(super) async fn insert_taken(
 }
 
 fn parts_of(hold: &Hold, numbers: CallNumbers, node: i64, epoch: i64) -> RowParts<'_> {
+    // Other ids are found by their text: see `call_details`.
     let request: Option<RequestId> = hold.request_id.parse().ok();
+    let request = request.filter(|id| id.made_at().is_some());
     RowParts {
         id: hold.call_id,
         numbers,

@@ -94,6 +94,25 @@ async fn calls_of_a_request_are_found_among_the_customers_own() {
     metering.stop().await;
 }
 
+/// A caller may choose an id that looks like one of ours and contains no time.
+#[both_databases]
+async fn calls_of_a_chosen_id_in_our_form_are_found() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let metering = TestMetering::start(&store).await;
+    let chosen = "req_8d2f0c1e9b7a4f6c8e3d5a1b2c4d6e8f";
+    let first = called(&metering, &caller, chosen, NOON).await;
+    let second = called(&metering, &caller, chosen, NOON.plus_seconds(86_400)).await;
+    assert!(metering.end(first, Outcome::Answered).await);
+
+    let found = find(&store, &CallSearch::of_request(chosen, Some(caller.customer))).await;
+
+    let found: Vec<(CallId, &str)> =
+        found.iter().map(|found| (found.call.id, found.call.request.as_str())).collect();
+    assert_eq!(found, [(second, chosen), (first, chosen)]);
+    metering.stop().await;
+}
+
 #[both_databases]
 async fn at_most_twenty_calls_of_a_request_are_found_the_newest() {
     let store = testing::store().await;
