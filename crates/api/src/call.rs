@@ -37,8 +37,8 @@ pub(crate) struct CallDetailsOut {
     has_idempotency_key: bool,
 }
 
-/// Shows one call. Of several calls with the same `request_id`, the newest is shown. A limited key
-/// sees its own calls, for the accounts that it may use.
+/// Shows one call. Of several calls with the same `request_id`, the newest is shown that the caller
+/// may see. A limited key sees its own calls, for the accounts that it may use.
 #[utoipa::path(
     get, path = "/v1/billing/usage/calls/{id}", tag = "usage",
     params(("id" = String, Path, description = "the `call_id` or `request_id` of the call")),
@@ -51,10 +51,13 @@ async fn get_call(
     _: NoQuery,
 ) -> Result<Json<CallDetailsOut>, ApiError> {
     let search = CallSearch::of_request(&id, Some(caller.customer));
-    let found = call_details::find_one(&api.store, &search).await?.ok_or(NO_CALL)?;
-    let is_visible = caller.may_use(&found.call.account)
-        && caller.key().is_none_or(|key| !key.is_limited || key.id == found.call.key);
-    if is_visible { Ok(Json(found.into())) } else { Err(NO_CALL) }
+    let found = call_details::find_soon(&api.store, &search).await?;
+    let is_visible = |call: &CallDetails| {
+        caller.may_use(&call.call.account)
+            && caller.key().is_none_or(|key| !key.is_limited || key.id == call.call.key)
+    };
+    let newest = found.into_iter().find(is_visible).ok_or(NO_CALL)?;
+    Ok(Json(newest.into()))
 }
 
 impl From<CallDetails> for CallDetailsOut {

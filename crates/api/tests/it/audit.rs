@@ -95,3 +95,61 @@ async fn audit_ids_have_their_own_prefix_and_old_entries_stay_readable() {
     })
     .await;
 }
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prefix_of_actions_is_text_and_no_pattern() {
+    with_app(async |app| {
+        let client = app.with_key(&app.customer(0).await.key);
+        for name in ["one", "two"] {
+            let body = json!({"name": name, "scope": "full"});
+            assert_eq!(client.post("/v1/auth/keys", &body).await.status, 201);
+        }
+        let found = async |action: &str| {
+            let list = entries(&client, &format!("?action={action}")).await;
+            list.iter()
+                .map(|entry| entry["action"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let all = found("key.").await;
+
+        assert!(all.len() >= 2 && all.iter().all(|action| action.starts_with("key.")), "{all:?}");
+        assert_eq!(found("key.created").await, found("key.creat").await);
+        for none in ["%25", "_ey.", "key%25", "KEY.", "key.created.", "%5C"] {
+            assert_eq!(found(none).await, Vec::<String>::new(), "{none}");
+        }
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_a_filtered_list_are_the_whole_and_a_foreign_entry_opens_nothing() {
+    with_app(async |app| {
+        let client = app.with_key(&app.customer(0).await.key);
+        for number in 0..5 {
+            let body = json!({"name": format!("key {number}"), "scope": "full"});
+            assert_eq!(client.post("/v1/auth/keys", &body).await.status, 201);
+            app.advance_seconds(1);
+        }
+        let whole = entries(&client, "?action=key.created").await;
+
+        let (mut pages, mut next) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/v1/audit?action=key.created&limit=2{next}");
+            let page = client.get(&path).await.json();
+            pages.extend(page["entries"].as_array().unwrap().clone());
+            let Some(before) = page["next_before"].as_str() else { break };
+            next = format!("&before={before}");
+        }
+        let other = app.with_key(&app.customer(0).await.key);
+        let last = whole[0]["entry_id"].as_str().unwrap();
+        let foreign = entries(&other, &format!("?before={last}")).await;
+
+        assert_eq!(pages, whole);
+        assert!(whole.len() >= 5, "{whole:?}");
+        let own: Vec<_> = foreign.iter().map(|entry| &entry["entry_id"]).collect();
+        assert!(whole.iter().all(|entry| !own.contains(&&entry["entry_id"])), "{own:?}");
+        app
+    })
+    .await;
+}
