@@ -57,6 +57,28 @@ impl AuthKind {
     }
 }
 
+/// The longest name of a field, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+/// The longest value that a field may allow, in bytes.
+const VALUE_BYTES_MAX: usize = 65_536;
+
+impl AuthField {
+    /// The field as a catalogue file declares it, or what is wrong with it.
+    pub(crate) fn checked(self) -> Result<Self, String> {
+        let name = &self.name;
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_letter) {
+            return Err(format!(
+                "{name:?} is no name of an auth field: it has 1 to {NAME_BYTES_MAX} letters, digits, `_` and `-`"
+            ));
+        }
+        if self.bytes_max == 0 || self.bytes_max > VALUE_BYTES_MAX {
+            return Err(format!("{name}: bytes_max is 1 to {VALUE_BYTES_MAX}"));
+        }
+        Ok(self)
+    }
+}
+
 /// The last second of the year 9999; larger numbers are milliseconds given by mistake.
 const SECONDS_MAX: i64 = 253_402_300_799;
 const MEMBERS_MAX: usize = 32;

@@ -53,7 +53,7 @@ struct FileText {
 impl FileText {
     fn check(self) -> Result<CatalogFile, EntryProblem> {
         let file = CatalogFile {
-            auth_fields: self.auth_fields,
+            auth_fields: entry_problem::each("auth_fields", self.auth_fields, AuthField::checked)?,
             routes: entry_problem::each("routes", self.routes, RouteText::check)?,
             datasets: entry_problem::each("datasets", self.datasets, DatasetText::check)?,
             media_archive: self.media_archive.map(MediaArchiveText::value),
@@ -217,9 +217,20 @@ impl RouteText {
             return Err("the target of a shorthand has no parameter but {id}".to_owned());
         }
         let fills = &shorthand.fills;
+        if let Some(pair) = fills.iter().find(|pair| !is_fillable(pair)) {
+            return Err(format!(
+                "the shorthand cannot fill in {:?} = {:?}: a value has no braces but {{id}}, and a name none",
+                pair.name, pair.value
+            ));
+        }
         let fills = fills.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect();
         Ok(RouteKind::Shorthand(Shorthand { target: shorthand.target.clone(), fills }))
     }
+}
+
+fn is_fillable(pair: &PairText) -> bool {
+    let has_braces = |text: &str| text.contains(['{', '}']);
+    !pair.name.is_empty() && !has_braces(&pair.name) && !has_braces(&pair.value.replace("{id}", ""))
 }
 
 pub(crate) fn pairs(texts: Vec<PairText>) -> Vec<(String, String)> {
@@ -270,6 +281,48 @@ mod tests {
 
         assert_eq!(routes, "line 9: two entries are for GET a/{y}");
         assert_eq!(fields, "line 8: two auth fields are called a");
+    }
+
+    #[test]
+    fn an_auth_field_has_a_name_that_can_be_written_and_a_length_that_can_be_sent() {
+        let field = |name: &str, bytes_max: usize| {
+            format!(
+                "[[auth_fields]]\nname = {name:?}\nkind = \"string\"\nrequired = true\nsecret = true\n\
+                 bytes_max = {bytes_max}\ndescription = \"d\"\n"
+            )
+        };
+
+        for (name, bytes_max) in [("a", 1), ("Session-ID_2", 65_536), (&*"n".repeat(64), 9)] {
+            assert!(parse(&field(name, bytes_max)).is_ok(), "{name} {bytes_max}");
+        }
+        for name in ["", "a.b", "a b", "a{b}", "é", &*"n".repeat(65)] {
+            let told = problem(&field(name, 9));
+            assert!(told.starts_with("line 1: ") && told.contains(&format!("{name:?}")), "{told}");
+        }
+        for bytes_max in [0, 65_537] {
+            assert_eq!(problem(&field("a", bytes_max)), "line 1: a: bytes_max is 1 to 65536");
+        }
+    }
+
+    #[test]
+    fn a_shorthand_fills_in_the_id_and_no_other_placeholder() {
+        let entry = |name: &str, value: &str| {
+            format!(
+                "[[routes]]\nmethod = \"GET\"\ntemplate = \"me\"\n\
+                 shorthand = {{ target = \"user\", fills = [{{ name = {name:?}, value = {value:?} }}] }}\n"
+            )
+        };
+
+        for (name, value) in [("user", "{id}"), ("user", "u-{id}-{id}"), ("sort", ""), ("a[]", "1")]
+        {
+            assert!(parse(&entry(name, value)).is_ok(), "{name} {value}");
+        }
+        for (name, value) in
+            [("user", "{ id }"), ("user", "{account}"), ("user", "{id"), ("{id}", "1"), ("", "1")]
+        {
+            let told = problem(&entry(name, value));
+            assert!(told.contains("a value has no braces but {id}"), "{told}");
+        }
     }
 
     #[test]
