@@ -22,6 +22,8 @@ use console_kit::visitor::{ConsoleVisitor, ServiceRequest};
 
 /// Where the form for buying is sent.
 pub(crate) const PATH: &str = "/console/billing/buy";
+/// A payment page whose opening failed at the processor. Nobody can have paid on it.
+const PAGE_NOT_OPENED: &str = "page_not_opened";
 /// Where the button for paying on the processor's page is sent.
 pub(crate) const CHECKOUT_PATH: &str = "/console/billing/checkout";
 
@@ -93,6 +95,10 @@ async fn check_out(SentForm { visitor, data }: SentForm) -> Result<Response, Pag
     let sent = visitor.send(&Method::POST, "/v1/billing/checkout", &choice, &about).await;
     match sent.and_then(|response| response.json::<ProcessorPage>()) {
         Ok(page) => Ok(processor::lead_out(&visitor, &page.url)),
+        Err(problem) if problem.code == "payment_outcome_unknown" => {
+            let code = PAGE_NOT_OPENED.to_owned();
+            again(&visitor, data, &ServiceProblem { code, ..problem }).await
+        }
         Err(problem) => again(&visitor, data, &problem).await,
     }
 }
@@ -110,7 +116,14 @@ async fn again(
     let key = data.text("key").to_owned();
     let mut view = FormView::refused(data, problem, &[]);
     if problem.fields.is_empty() {
-        view.summary = words::of_problem(problem);
+        view.summary = match problem.code.as_str() {
+            PAGE_NOT_OPENED => {
+                "The payment page couldn't be opened. Nothing was charged. Try again in a minute."
+                    .to_owned()
+            }
+            "not_found" => "This pack isn't sold any more. Choose another one.".to_owned(),
+            _ => words::of_problem(problem),
+        };
     }
     let mut target = FormTarget::once(visitor, PATH);
     if problem.code == "payment_outcome_unknown" {

@@ -171,9 +171,10 @@ impl CreditPack {
         format::dollars(self.price_cents)
     }
 
-    /// `$2.00 per 1,000`.
+    /// `$2.00 per 1,000`, rounded to the cent.
     pub(crate) fn rate(&self) -> String {
-        let cents = self.price_cents.saturating_mul(1_000) / self.credits.max(1);
+        let credits = self.credits.max(1);
+        let cents = self.price_cents.saturating_mul(1_000).saturating_add(credits / 2) / credits;
         format!("{} per 1,000", format::dollars(cents))
     }
 
@@ -455,5 +456,191 @@ impl ShownOrder {
     /// Whether it may wait for the customer or the bank, without a page of the processor.
     pub(crate) fn may_wait(&self) -> bool {
         self.status == "pending" && self.channel != "checkout"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn pack(price_cents: i64, credits: i64) -> CreditPack {
+        read(json!({"pack_id": "p", "price_cents": price_cents, "credits": credits}))
+    }
+
+    #[test]
+    fn a_rate_is_rounded_to_the_cent() {
+        assert_eq!(pack(1_000, 5_000).rate(), "$2.00 per 1,000");
+        assert_eq!(pack(10_000, 60_000).rate(), "$1.67 per 1,000");
+        assert_eq!(pack(2_500, 13_500).rate(), "$1.85 per 1,000");
+        assert_eq!(pack(1, 1_000_000).rate(), "$0.00 per 1,000");
+        assert_eq!(pack(i64::MAX, 1).text(), "1 credit for $92,233,720,368,547,758.07");
+        assert_eq!(pack(5, 0).rate(), "$50.00 per 1,000", "no pack has none: nothing breaks");
+    }
+
+    #[test]
+    fn a_card_is_named_as_people_know_it() {
+        let card = |brand: &str, month: i64| -> SavedCard {
+            read(json!({"brand": brand, "last4": "0005", "exp_month": month, "exp_year": 2034}))
+        };
+
+        assert_eq!(card("visa", 1).short(), "Visa 0005");
+        assert_eq!(card("american_express", 12).short(), "American Express 0005");
+        assert_eq!(card("", 7).brand(), "");
+        assert_eq!(
+            (card("visa", 1).expires(), card("visa", 12).expires()),
+            ("01/2034".to_owned(), "12/2034".to_owned())
+        );
+    }
+
+    fn entry(kind: &str, amount: i64, debt: Option<i64>) -> LedgerEntry {
+        read(json!({
+            "at": "2026-11-22T11:27:49Z", "kind": kind, "amount": amount, "balance_after": 1_500,
+            "debt_after": debt, "reference": "ord_1",
+        }))
+    }
+
+    #[test]
+    fn a_change_shows_its_sign_its_balance_and_what_is_owed() {
+        let bought = entry("pack", 5_000, Some(0));
+        let taken = entry("dispute", -2_000, Some(1_200));
+
+        assert_eq!((bought.amount(), bought.balance()), ("+5,000".to_owned(), "1,500".to_owned()));
+        assert_eq!((bought.debt(), bought.reference()), (None, "ord_1"));
+        assert_eq!((taken.amount(), taken.debt()), ("−2,000".to_owned(), Some("1,200".to_owned())));
+        assert_eq!(entry("pack", 0, None).amount(), "0");
+    }
+
+    #[test]
+    fn the_sum_of_a_day_has_no_time_and_no_reference() {
+        for kind in ["usage", "export"] {
+            let sum = entry(kind, -3, None);
+            assert_eq!((sum.time(), sum.reference()), ("22 Nov 2026".to_owned(), ""), "{kind}");
+        }
+        assert_eq!(entry("refund", -3, None).time(), "22 Nov 2026, 11:27:49");
+    }
+
+    fn top_up(spent: i64, cap: Option<i64>, enabled: bool) -> AutoTopUp {
+        read(json!({
+            "enabled": enabled, "threshold_credits": 100, "pack_id": "p", "daily_cap_cents": cap,
+            "spent_today_cents": spent, "stopped_reason": null, "next_attempt_at": null,
+            "pending": null,
+        }))
+    }
+
+    #[test]
+    fn a_cap_is_reached_at_its_last_cent_and_only_while_it_is_on() {
+        assert!(!top_up(2_499, Some(2_500), true).is_capped());
+        assert!(top_up(2_500, Some(2_500), true).is_capped());
+        assert!(!top_up(2_500, Some(2_500), false).is_capped());
+        assert!(!top_up(2_500, None, true).is_capped());
+        assert_eq!(top_up(50, Some(2_500), true).spent(), "$0.50 of $25.00 spent today (UTC).");
+        assert_eq!(top_up(50, None, true).spent(), "$0.50 spent today (UTC).");
+    }
+
+    #[test]
+    fn a_rule_names_its_pack_and_a_pack_that_is_gone_has_none() {
+        let set = top_up(0, None, true);
+
+        let rule = set.rule(&[pack(1_000, 5_000)]);
+
+        assert_eq!(rule, "Below 100 credits, buy 5,000 credits for $10.00.");
+        assert_eq!(set.rule(&[]), "");
+    }
+
+    fn subscription(status: &str, more: &Value) -> Subscription {
+        let mut all = json!({
+            "status": status, "plan": null, "next_plan": null, "cancel_at_period_end": false,
+            "current_period_end": "2026-12-21T12:00:00Z", "cancels_at": null, "over_limit": [],
+        });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        read(all)
+    }
+
+    fn plan(id: &str) -> Value {
+        json!({
+            "plan_id": id, "name": id, "price_cents": 2_900, "monthly_credits": 1,
+            "platforms": {"platform_alpha": 2, "platform_beta": 0, "platform_gamma": 1},
+        })
+    }
+
+    #[test]
+    fn a_subscription_ends_when_it_was_told_to_and_otherwise_not() {
+        let ends = |status: &str, more: &Value| subscription(status, more).ends();
+
+        assert_eq!(ends("active", &json!({})), None);
+        let at_end = json!({"cancel_at_period_end": true});
+        assert_eq!(ends("active", &at_end), Some("21 Dec 2026".to_owned()));
+        let earlier = json!({"cancels_at": "2026-12-01T00:00:00Z", "cancel_at_period_end": true});
+        assert_eq!(ends("active", &earlier), Some("1 Dec 2026".to_owned()));
+        assert_eq!(ends("canceled", &at_end), None, "it has ended");
+    }
+
+    #[test]
+    fn only_another_plan_is_pending() {
+        let same =
+            subscription("active", &json!({"plan": plan("small"), "next_plan": plan("small")}));
+        let other =
+            subscription("active", &json!({"plan": plan("big"), "next_plan": plan("small")}));
+        let none = subscription("none", &json!({"next_plan": plan("small")}));
+
+        assert!(same.pending().is_none() && none.pending().is_none());
+        assert_eq!(other.pending().map(|next| next.plan_id.as_str()), Some("small"));
+        assert_eq!((other.name(), none.name()), ("big", "Subscription"));
+        assert!(other.is_live() && !none.is_live());
+    }
+
+    #[test]
+    fn a_plan_names_the_platforms_on_which_it_adds_accounts() {
+        let small: PlanOffer = read(plan("small"));
+
+        let added: Vec<(&str, String)> = small.accounts().collect();
+
+        let expected = [("platform_alpha", "2 accounts"), ("platform_gamma", "1 account")];
+        assert_eq!(added, expected.map(|(platform, count)| (platform, count.to_owned())));
+        assert_eq!((small.price(), small.credits()), ("$29.00".to_owned(), "1 credit".to_owned()));
+    }
+
+    fn order(status: &str, channel: &str, more: &Value) -> ShownOrder {
+        let mut all = json!({
+            "order_id": "ord_1", "pack_id": "p", "credits": 5_000, "amount_cents": 1_000,
+            "charged_cents": null, "tax_cents": null, "status": status, "channel": channel,
+            "created_at": "2026-11-22T11:27:49Z", "failure": null, "receipt_url": null,
+            "invoice_id": null,
+        });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        read(all)
+    }
+
+    #[test]
+    fn an_order_shows_what_was_charged_and_whether_it_may_still_be_paid_here() {
+        let waiting = order("pending", "charge", &json!({}));
+        let elsewhere = order("pending", "checkout", &json!({}));
+        let taxed = order("paid", "top_up", &json!({"charged_cents": 1_190, "tax_cents": 190}));
+        let declined =
+            order("failed", "charge", &json!({"failure": "expired_card", "tax_cents": 0}));
+
+        assert!(waiting.may_wait() && !elsewhere.may_wait() && !taxed.may_wait());
+        assert_eq!((waiting.amount(), waiting.tax()), ("$10.00".to_owned(), None));
+        assert_eq!((taxed.amount(), taxed.tax()), ("$11.90".to_owned(), Some("$1.90".to_owned())));
+        assert!(taxed.is_top_up() && !waiting.is_top_up());
+        assert_eq!((declined.failure(), declined.tax()), ("the card has expired".to_owned(), None));
+        assert_eq!(declined.state(), ("Declined", "bad"));
+        assert_eq!(waiting.failure(), "");
+    }
+
+    #[test]
+    fn credits_that_expire_agree_with_their_number() {
+        let expiring = |credits: i64| -> ExpiringCredits {
+            read(json!({"credits": credits, "expires_at": "2026-12-22T00:00:00Z"}))
+        };
+
+        assert_eq!(expiring(1).text(), "1 credit expires on 22 Dec 2026");
+        assert_eq!(expiring(1_200).text(), "1,200 credits expire on 22 Dec 2026");
     }
 }

@@ -16,6 +16,7 @@ use console_kit::flash::FlashMessage;
 use console_kit::form::{FormData, FormView, SentForm};
 use console_kit::form_target::FormTarget;
 use console_kit::shell::{ConsoleSection, PageShell};
+use console_kit::values;
 use console_kit::visitor::{ConsoleVisitor, ServiceRequest};
 
 const PATH: &str = "/console/billing/topup";
@@ -90,14 +91,8 @@ async fn save(SentForm { visitor, data }: SentForm) -> Result<Response, PageFail
 fn wanted(data: &FormData) -> Value {
     json!({
         "enabled": true,
-        "threshold_credits": number(data.text("threshold_credits")),
+        "threshold_credits": values::decimal(data.text("threshold_credits")),
         "pack_id": data.text("pack_id"),
-        "daily_cap_usd": number(data.text("daily_cap_usd")),
+        "daily_cap_usd": values::decimal(data.text("daily_cap_usd")),
     })
-}
-
-fn number(text: &str) -> Value {
-    let plain = text.replace(',', "");
-    let parsed = serde_json::from_str::<serde_json::Number>(&plain);
-    parsed.map_or_else(|_| Value::String(text.to_owned()), Value::Number)
 }

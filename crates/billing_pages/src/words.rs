@@ -259,6 +259,53 @@ mod tests {
     }
 
     #[test]
+    fn a_banks_reason_is_said_in_words() {
+        for (code, words) in [
+            ("insufficient_funds", "insufficient funds"),
+            ("lost_card", "lost card"),
+            ("do_not_honor", "no reason was given"),
+            ("", "no reason was given"),
+            ("authentication_required", "the payment was not confirmed with the bank"),
+            ("expired_card", "the card has expired"),
+        ] {
+            assert_eq!(decline(code), words, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_state_has_its_own_word_and_color() {
+        assert_eq!(order_status("paid"), ("Paid", "ok"));
+        assert_eq!(order_status("failed"), ("Declined", "bad"));
+        assert_eq!(order_status("pending"), ("Waiting for payment", "warn"));
+        assert_eq!(invoice_status("open"), ("To be paid", "warn"));
+        assert_eq!(invoice_status("uncollectible"), ("Not collected", "bad"));
+        assert_eq!(subscription_status("past_due"), ("Payment failed", "bad"));
+        assert_eq!(subscription_status("none"), ("No plan", ""));
+        assert_eq!(order_channel("top_up"), "Automatic top-up");
+        assert_eq!(invoice_reason("subscription_cycle"), "Renewal");
+    }
+
+    #[test]
+    fn why_top_up_stopped_says_what_to_do_next() {
+        for reason in ["declined", "card_removed", "refund", "dispute", "something new"] {
+            let text = stopped(reason);
+            assert!(text.starts_with("Automatic top-up"), "{text}");
+            assert!(text.contains("turn it on again"), "{text}");
+        }
+        assert_ne!(stopped("refund"), stopped("dispute"));
+    }
+
+    #[test]
+    fn a_title_says_whether_money_may_have_moved() {
+        let title = |code: &str| title_of(&problem(code, &serde_json::json!({})));
+
+        assert_eq!(title("payment_failed"), "Your bank declined the card");
+        assert_eq!(title("change_outcome_unknown"), "We're checking your payment");
+        assert_eq!(title("processor_rate_limited"), "We can't reach the payment processor");
+        assert_eq!(title("surprise"), "This isn't possible right now");
+    }
+
+    #[test]
     fn every_kind_of_the_service_has_a_word() {
         for kind in domain::ledger::KINDS {
             assert_ne!(ledger_kind(kind), kind);

@@ -1,9 +1,4 @@
 //! The pages of billing: credits, one-click charges, the card, top-up, plans, slots, lists.
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "an unexpected value must fail the test"
-)]
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
@@ -14,16 +9,16 @@ use test_service::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling};
 use test_service::{Browser, Page};
 use test_service::{Client, TestApp, with_app};
 
-const ADA: &str = "ada@example.com";
-const EVE: &str = "eve@example.com";
+pub(crate) const ADA: &str = "ada@example.com";
+pub(crate) const EVE: &str = "eve@example.com";
 /// A card for which the bank asks the customer.
-const ASKING_CARD: &str = "4000002760003184";
-const HOME: &str = "/console/billing";
-const BUY: &str = "/console/billing/buy";
-const PLANS: &str = "/console/billing/plans";
+pub(crate) const ASKING_CARD: &str = "4000002760003184";
+pub(crate) const HOME: &str = "/console/billing";
+pub(crate) const BUY: &str = "/console/billing/buy";
+pub(crate) const PLANS: &str = "/console/billing/plans";
 
 /// A member whose card was saved by buying a pack: its key's client and its browser.
-async fn with_card(app: &TestApp, card: &str) -> (Client, Browser) {
+pub(crate) async fn with_card(app: &TestApp, card: &str) -> (Client, Browser) {
     let member = app.member(ADA).await;
     let client = app.with_key(&member.customer.key);
     let begun = app.begin_checkout(&client).await;
@@ -33,7 +28,7 @@ async fn with_card(app: &TestApp, card: &str) -> (Client, Browser) {
 }
 
 /// A member with the small plan: its key's client and its browser.
-async fn subscribed(app: &TestApp) -> (Client, Browser) {
+pub(crate) async fn subscribed(app: &TestApp) -> (Client, Browser) {
     let member = app.member(ADA).await;
     let client = app.with_key(&member.customer.key);
     let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
@@ -54,7 +49,7 @@ async fn followed(browser: &Browser, page: &Page) -> Page {
 }
 
 /// The session of the checkout that a redirect leads to.
-fn checkout_session(page: &Page) -> String {
+pub(crate) fn checkout_session(page: &Page) -> String {
     assert_eq!(page.status(), 303, "{}", page.words());
     let place = page.location();
     let start = place.find("cs_test_").unwrap();
