@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
@@ -24,6 +23,7 @@ use web::middleware::request_id::RequestLabel;
 use web::request_log::{LineOnDrop, RequestRecord};
 
 use crate::admin_access::{AdminListener, Refused, is_staff};
+use crate::command_body::CommandBody;
 use crate::operator_routes;
 use crate::state::NodeState;
 
@@ -133,18 +133,15 @@ async fn get_metrics(State(admin): State<AdminListener>) -> Response {
 async fn run_command(
     State(admin): State<AdminListener>,
     headers: HeaderMap,
-    sent: Result<axum::Json<StaffCommand>, JsonRejection>,
+    CommandBody(sent): CommandBody<StaffCommand>,
 ) -> Response {
     let caller = match operator_routes::identify(&admin.state, &headers).await {
         Ok(caller) => caller,
         Err(refused) => return refused,
     };
     let command = match sent {
-        Ok(axum::Json(command)) => command,
-        Err(malformed) => {
-            let refused = Refused { error: malformed.body_text() };
-            return (malformed.status(), axum::Json(refused)).into_response();
-        }
+        Ok(command) => command,
+        Err(unreadable) => return unreadable.into_response(),
     };
     let needs = match &command {
         StaffCommand::GrantCredits { .. } => Some(Permission::TO_MOVE_MONEY),
@@ -187,7 +184,7 @@ struct ReconcileRequest {
 async fn reconcile(
     State(admin): State<AdminListener>,
     headers: HeaderMap,
-    sent: Result<axum::Json<ReconcileRequest>, JsonRejection>,
+    CommandBody(sent): CommandBody<ReconcileRequest>,
 ) -> Response {
     let refused =
         |status: StatusCode, error: String| (status, axum::Json(Refused { error })).into_response();
@@ -196,8 +193,8 @@ async fn reconcile(
         return refused(StatusCode::UNAUTHORIZED, error);
     }
     let hours = match sent {
-        Ok(axum::Json(wanted)) => wanted.hours,
-        Err(malformed) => return refused(malformed.status(), malformed.body_text()),
+        Ok(wanted) => wanted.hours,
+        Err(unreadable) => return unreadable.into_response(),
     };
     let state = admin.state.clone();
     let work = async move { billing::reconcile::run(&state.billing, hours).await };

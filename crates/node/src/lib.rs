@@ -3,6 +3,7 @@
 
 mod admin;
 mod admin_access;
+mod command_body;
 mod contract;
 pub mod demo;
 mod failure_page;

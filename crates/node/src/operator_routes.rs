@@ -6,7 +6,6 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::customer::CustomerRef;
@@ -21,6 +20,7 @@ use operators::{CustomerArchive, IncompleteArchive, OperatorCommand, OperatorIde
 use web::error::ApiError;
 
 use crate::admin_access::{AdminListener, Refused, is_staff};
+use crate::command_body::CommandBody;
 use crate::start::operators_error;
 use crate::state::NodeState;
 
@@ -116,15 +116,15 @@ async fn staff(
 pub(crate) async fn run_command(
     State(admin): State<AdminListener>,
     headers: HeaderMap,
-    sent: Result<axum::Json<OperatorCommand>, JsonRejection>,
+    CommandBody(sent): CommandBody<OperatorCommand>,
 ) -> Response {
     let caller = match identify(&admin.state, &headers).await {
         Ok(caller) => caller,
         Err(refused) => return refused,
     };
     let command = match sent {
-        Ok(axum::Json(command)) => command,
-        Err(malformed) => return unreadable(&malformed),
+        Ok(command) => command,
+        Err(unreadable) => return unreadable.into_response(),
     };
     if let Err(refused) = caller.check(Some(command.needs())) {
         return refused;
@@ -149,15 +149,15 @@ pub(crate) struct ExportRequest {
 pub(crate) async fn export_customer(
     State(admin): State<AdminListener>,
     headers: HeaderMap,
-    sent: Result<axum::Json<ExportRequest>, JsonRejection>,
+    CommandBody(sent): CommandBody<ExportRequest>,
 ) -> Response {
     let caller = match identify(&admin.state, &headers).await {
         Ok(caller) => caller,
         Err(refused) => return refused,
     };
     let wanted = match sent {
-        Ok(axum::Json(wanted)) => wanted.customer,
-        Err(malformed) => return unreadable(&malformed),
+        Ok(wanted) => wanted.customer,
+        Err(unreadable) => return unreadable.into_response(),
     };
     if let Err(refused) = caller.check(Some(Permission::TO_VIEW_CUSTOMERS)) {
         return refused;
@@ -186,10 +186,6 @@ impl http_body::Body for ArchiveBody {
     ) -> Poll<Option<Result<Frame<Bytes>, IncompleteArchive>>> {
         self.0.pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
-}
-
-fn unreadable(malformed: &JsonRejection) -> Response {
-    (malformed.status(), axum::Json(Refused { error: malformed.body_text() })).into_response()
 }
 
 fn unauthorized() -> Response {

@@ -1,9 +1,10 @@
 //! The operator's commands, and what each needs.
 
 use domain::customer::{CustomerRef, CustomerState};
+use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, OrderId};
 use domain::staff::Permission;
-use failures::Failure;
+use failures::{Failure, FieldProblem};
 
 use crate::unmatched::SettlementWish;
 use crate::{
@@ -107,7 +108,7 @@ pub enum OperatorCommand {
         dry_run: bool,
     },
     /// Sums up the credits that customers can still spend.
-    Liability,
+    Liability {},
     /// Lists payments that matched no order.
     ListUnmatched {
         /// Whether to list settled ones, too.
@@ -146,7 +147,7 @@ impl OperatorCommand {
             | Self::ShowCustomer { .. }
             | Self::FindCustomers { .. }
             | Self::ShowCall { .. }
-            | Self::Liability
+            | Self::Liability {}
             | Self::ListUnmatched { .. } => Permission::TO_VIEW_CUSTOMERS,
             Self::SuspendCustomer { cancel_subscription: true, .. } => {
                 Permission::TO_CHANGE_AND_MOVE_MONEY
@@ -191,14 +192,32 @@ pub async fn run(
         OperatorCommand::RefundOrder { order, credits, dry_run } => {
             Box::pin(refunds::refund(operators, who, order, credits, dry_run)).await
         }
-        OperatorCommand::Liability => liability::read(operators).await,
+        OperatorCommand::Liability {} => liability::read(operators).await,
         OperatorCommand::ListUnmatched { with_settled, limit } => {
             unmatched::list(operators, with_settled, limit).await
         }
         OperatorCommand::SettleUnmatched { object, note, customer, credits, refund, dry_run } => {
-            let wish =
-                SettlementWish { object, note, grant: customer.zip(credits), refund, dry_run };
+            let grant = granted(customer, credits)?;
+            let wish = SettlementWish { object, note, grant, refund, dry_run };
             Box::pin(unmatched::settle(operators, who, &wish)).await
         }
+    }
+}
+
+/// Whom a settlement grants how many credits. Half of it is a mistake: without this the payment
+/// would be settled for good and nobody would have the credits.
+fn granted(
+    customer: Option<CustomerRef>,
+    credits: Option<i64>,
+) -> Result<Option<(CustomerRef, i64)>, Failure> {
+    let missing = |field, with: &str| {
+        let message = format!("is required with `{with}`");
+        Err(FieldProblem::new("body", field, FieldErrorKind::Missing, message).into())
+    };
+    match (customer, credits) {
+        (Some(customer), Some(credits)) => Ok(Some((customer, credits))),
+        (None, None) => Ok(None),
+        (Some(_), None) => missing("credits", "customer"),
+        (None, Some(_)) => missing("customer", "credits"),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) async fn run(
     name: Option<&OperatorName>,
     format: ReportFormat,
 ) -> anyhow::Result<()> {
-    let done = Box::pin(operators::run(config, name, OperatorCommand::Liability)).await?;
+    let done = Box::pin(operators::run(config, name, OperatorCommand::Liability {})).await?;
     match (&done, format) {
         (OperatorOutcome::Liability(report), ReportFormat::Csv) => csv(report),
         (_, ReportFormat::Table) => super::operator_tables::print(&done),

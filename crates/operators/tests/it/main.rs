@@ -5,6 +5,8 @@
     reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
+mod archive;
+mod commands;
 mod day;
 mod erasing;
 mod liability;
