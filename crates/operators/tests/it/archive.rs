@@ -1,5 +1,5 @@
-//! The archive of everything that is stored about a customer: whole, of that customer alone, and only
-//! for those who may look.
+//! The archive of everything that is stored about a customer: whole, of that customer alone, and
+//! only for those who may look.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -34,8 +34,8 @@ fn large(entry: &[u8], at: usize, wide: &mut usize) -> usize {
     number(entry, *wide - 8, 8)
 }
 
-/// The files of an archive (PKWARE's APPNOTE, sections 4.3.7, 4.3.12, 4.3.16 and 4.5.3), found by its
-/// directory.
+/// The files of an archive (PKWARE's APPNOTE, sections 4.3.7, 4.3.12, 4.3.16 and 4.5.3), found by
+/// its directory.
 fn files(archive: &[u8]) -> BTreeMap<String, String> {
     let end = archive.len() - 22;
     assert_eq!(&archive[end..end + 4], b"PK\x05\x06", "the archive is whole");

@@ -1,5 +1,5 @@
-//! Commands that ask for too much, too little or the wrong thing: what is wrong is named, and nothing
-//! changes; and previews, which change nothing at all.
+//! Commands that ask for too much, too little or the wrong thing: what is wrong is named, and
+//! nothing changes; and previews, which change nothing at all.
 
 use serde_json::{Value, json};
 use test_databases::both_databases;
