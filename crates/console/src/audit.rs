@@ -182,6 +182,84 @@ pub(crate) fn action_words(action: &str) -> &str {
         "plan.change_taken_back" => "Scheduled plan change cancelled",
         "slots.changed" => "Slots changed",
         "subscription.changed" => "Plan or its state changed",
+        "subscription.cancelled_by_operator" => "Subscription ended",
+        "operator.customer_viewed" => "Customer looked at",
+        "operator.customer_found" => "Customer found in a search",
+        "operator.call_viewed" => "Call looked at",
+        "operator.customer_exported" => "All data exported",
+        "operator.previewed" => "Change previewed",
+        "customer.suspended" => "Suspended",
+        "customer.resumed" => "Suspension ended",
+        "customer.erased" => "Customer erased",
+        "order.refunded_by_operator" => "Order refunded",
+        "payment.settled_by_operator" => "Payment settled",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(actor: &str, details: &Value) -> AuditLine {
+        AuditLine {
+            at: "2026-11-22T11:27:49Z".to_owned(),
+            actor: actor.to_owned(),
+            action: "key.created".to_owned(),
+            details: details.as_object().cloned().unwrap_or_default(),
+        }
+    }
+
+    #[test]
+    fn every_action_of_the_service_has_words() {
+        for action in runtime::audit::ACTIONS {
+            let words = action_words(action);
+            assert_ne!(words, action);
+            assert!(
+                words.starts_with(char::is_uppercase) && !words.contains(['_', '.']),
+                "{words}"
+            );
+        }
+        assert_eq!(action_words("something.new"), "something.new");
+    }
+
+    #[test]
+    fn whoever_did_it_has_a_word() {
+        for (actor, words) in [
+            ("key_019ab3c4d5e67f8091a2b3c4d5e6f708", "A key"),
+            ("ses_019ab3c4d5e67f8091a2b3c4d5e6f708", "You, in the console"),
+            ("cus_019ab3c4d5e67f8091a2b3c4d5e6f708", "Staff"),
+            ("operator", "The operator"),
+            ("processor", "The payment processor"),
+            ("mailed link", "A link that was emailed"),
+            ("somebody", ""),
+        ] {
+            assert_eq!(line(actor, &json!({})).who(), words, "{actor}");
+        }
+    }
+
+    #[test]
+    fn details_are_written_one_after_the_other() {
+        let details = json!({
+            "key_id": "key_1", "accounts": ["ada", "eve"], "expires_at": null, "hours": 24,
+            "grace": {"seconds": 5},
+        });
+
+        let text = line("operator", &details).details();
+
+        for part in ["key id: key_1", "accounts: ada eve", "expires at: null", "hours: 24"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(text.matches(", ").count(), 4, "{text}");
+        assert_eq!(line("operator", &json!({})).details(), "");
+    }
+
+    #[test]
+    fn links_keep_the_group_and_leave_out_what_is_empty() {
+        assert_eq!(link("", ""), "/console/audit");
+        assert_eq!(link("key.", "aud_1"), "/console/audit?action=key.&before=aud_1");
+        assert!(link_to(&GROUPS[1], "key.").is_current && !link_to(&GROUPS[0], "key.").is_current);
     }
 }

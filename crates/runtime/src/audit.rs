@@ -99,6 +99,49 @@ pub const ORDER_REFUNDED: &str = "order.refunded_by_operator";
 /// The operator granted credits for a payment that matched no order.
 pub const PAYMENT_SETTLED: &str = "payment.settled_by_operator";
 
+/// Every action that an audit list can have.
+pub const ACTIONS: [&str; 39] = [
+    KEY_CREATED,
+    KEY_CHANGED,
+    KEY_ROTATED,
+    KEY_DELETED,
+    ACCOUNT_CONNECTED,
+    ACCOUNT_SWITCHED_OFF,
+    ACCOUNT_SWITCHED_ON,
+    ACCOUNT_DELETED,
+    PASSWORD_CHANGED,
+    PASSWORD_RESET,
+    EMAIL_CHANGED,
+    NOTICES_CHANGED,
+    SUPPORT_ENABLED,
+    SUPPORT_DISABLED,
+    STAFF_READ_CALLS,
+    STAFF_READ_USAGE,
+    STAFF_READ_EXPORTS,
+    STAFF_DELETED_EXPORT,
+    PERMISSION_GRANTED,
+    PERMISSION_REVOKED,
+    CREDITS_ADJUSTED,
+    PLAN_CHANGED,
+    PLAN_CHANGE_PENDING,
+    PLAN_CHANGE_TAKEN_BACK,
+    SLOTS_CHANGED,
+    SUBSCRIPTION_CHANGED,
+    ACCOUNTS_ACTIVATED,
+    ACCOUNTS_DEACTIVATED,
+    OPERATOR_VIEWED,
+    OPERATOR_FOUND,
+    OPERATOR_VIEWED_CALL,
+    OPERATOR_EXPORTED,
+    OPERATOR_PREVIEWED,
+    CUSTOMER_SUSPENDED,
+    CUSTOMER_RESUMED,
+    SUBSCRIPTION_CANCELLED,
+    CUSTOMER_ERASED,
+    ORDER_REFUNDED,
+    PAYMENT_SETTLED,
+];
+
 /// The actor when an emailed link is used.
 pub const MAILED_LINK: &str = "mailed link";
 

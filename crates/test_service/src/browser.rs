@@ -112,7 +112,8 @@ fn pair(name: &str, value: &str) -> String {
     format!("{}={}", escaped(name), escaped(value))
 }
 
-fn escaped(text: &str) -> String {
+/// Text as it stands in a form or an address, with every byte as `%XX`.
+pub fn escaped(text: &str) -> String {
     let bytes: Vec<_> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
     bytes.concat()
 }

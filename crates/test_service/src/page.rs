@@ -234,8 +234,9 @@ fn plain(text: &str) -> String {
         ("&gt;", ">"),
         ("&quot;", "\""),
         ("&nbsp;", " "),
-        ("&#38;", "&"),
+        // Last, so that an escape that was written out is not read as one.
         ("&amp;", "&"),
+        ("&#38;", "&"),
     ];
     escapes.iter().fold(text.to_owned(), |text, (escape, letter)| text.replace(escape, letter))
 }

@@ -341,81 +341,184 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn export(changes: &Value) -> ShownExport {
-        let mut export = json!({
-            "job_id": "exp_1", "account": "demo", "platform": "platform_alpha",
+    /// An export in this state. Members that are objects are changed member by member.
+    fn export(status: &str, changes: &Value) -> ShownExport {
+        let mut all = json!({
+            "job_id": "exp_1", "account": "ada", "platform": "platform_alpha",
             "dataset": "subscribers", "fmt": "csv", "csv_bom": false, "columns": null,
-            "params": {}, "start_date": null, "end_date": null, "max_rows": null,
-            "status": "running", "credits": {"charged": 0, "held": 10, "refunded": 0},
+            "params": {}, "start_date": null, "end_date": null, "max_rows": null, "status": status,
+            "credits": {"charged": 0, "held": 10, "refunded": 0},
             "progress": {
-                "phase": "reading", "pages": 2, "rows": 50, "rows_per_second": 25,
-                "list_rows": null, "list_rows_read": 80, "estimated_end": null,
-                "waiting_until": null,
+                "phase": null, "pages": 0, "rows": 0, "rows_per_second": 0, "list_rows": null,
+                "list_rows_read": 0, "estimated_end": null, "waiting_until": null,
             },
             "rows": null, "bytes": null, "sha256": null, "error": null,
-            "created_at": "2026-11-22T11:28:00Z", "started_at": "2026-11-22T11:28:04Z",
-            "finished_at": null, "expires_at": null, "removal": null,
+            "created_at": "2026-11-22T11:27:49Z", "started_at": null, "finished_at": null,
+            "expires_at": null, "removal": null,
         });
-        let members = export.as_object_mut().unwrap();
-        members.extend(changes.as_object().unwrap().clone());
-        serde_json::from_value(export).unwrap()
+        let members = all.as_object_mut().unwrap();
+        for (name, value) in changes.as_object().unwrap() {
+            match (members.get_mut(name).unwrap(), value) {
+                (Value::Object(old), Value::Object(new)) => old.extend(new.clone()),
+                (old, new) => *old = new.clone(),
+            }
+        }
+        serde_json::from_value(all).unwrap()
     }
 
     #[test]
-    fn a_bar_has_a_value_if_the_end_is_known() {
-        assert!(export(&json!({})).bar().is_none());
-        let limited = export(&json!({"max_rows": 200})).bar().unwrap();
-        assert_eq!((limited.value, limited.max, limited.percent), (50, 200, 25));
-        let empty = export(&json!({"max_rows": 0})).bar().unwrap();
-        assert_eq!((empty.max, empty.percent), (1, 100));
-    }
+    fn each_state_has_a_word_and_what_can_be_done_in_it() {
+        for (status, word, is_running, can_stop) in [
+            ("pending", "Waiting", true, true),
+            ("running", "Running", true, true),
+            ("cancelling", "Stopping", true, false),
+            ("completed", "Completed", false, false),
+            ("failed", "Failed", false, false),
+            ("cancelled", "Cancelled", false, false),
+            ("expired", "Expired", false, false),
+            ("deleted", "Deleted", false, false),
+        ] {
+            let shown = export(status, &json!({}));
 
-    #[test]
-    fn dates_and_sizes_are_written_for_people() {
-        let dated =
-            export(&json!({"start_date": "2026-01-01", "end_date": "2026-10-31T12:00:00Z"}));
-
-        assert_eq!(dated.window(), "1 Jan 2026 to 31 Oct 2026, 12:00");
-        assert_eq!(export(&json!({})).window(), "all dates");
-        for (bytes, text) in [(999, "999 bytes"), (17_249, "17.2 KB"), (2_100_000, "2.1 MB")] {
-            assert_eq!(size(bytes), text);
+            assert_eq!(shown.badge().word, word);
+            assert_eq!((shown.is_running(), shown.can_stop()), (is_running, can_stop), "{status}");
+            assert_eq!(shown.is_ready(), status == "completed");
+            assert_eq!(shown.is_deleted(), status == "deleted");
         }
     }
 
     #[test]
-    fn credits_are_named_by_what_became_of_them() {
+    fn its_cost_says_what_was_charged_and_what_only_may_be() {
         let cost = |charged: i64, held: i64| {
-            export(&json!({"credits": {"charged": charged, "held": held, "refunded": 0}})).cost()
+            export("running", &json!({"credits": {"charged": charged, "held": held}})).cost()
         };
 
+        assert_eq!(cost(0, 0), "Not charged");
         assert_eq!(cost(0, 10), "10 credits held, charged only if it completes");
         assert_eq!(cost(10, 0), "10 credits charged");
-        assert_eq!(cost(0, 0), "Not charged");
+        assert_eq!(cost(1, 0), "1 credit charged");
     }
 
     #[test]
-    fn a_file_that_is_gone_says_until_when_it_was_kept() {
-        let expired = export(&json!({
-            "status": "expired", "expires_at": "2026-11-29T11:28:00Z",
-            "removal": {"reason": "expired", "at": "2026-11-29T11:28:30Z"},
-        }));
+    fn an_error_is_a_failure_once_it_has_failed_and_a_wait_before() {
+        let message = "the platform asked for a pause";
+        let error = json!({"code": "rate_limited", "message": message, "retryable": true});
+        let until = json!({"waiting_until": "2026-11-22T11:30:00Z"});
+        let changes = json!({"error": error, "progress": until});
+        let failed = export("failed", &changes);
+        let waiting = export("running", &changes);
 
-        assert_eq!(
-            expired.removal(),
-            "The file was kept until 29 Nov 2026, 11:28 UTC and has been deleted. Run the export again to get a new one."
-        );
-        assert_eq!(export(&json!({})).removal(), "");
-    }
-
-    #[test]
-    fn a_wait_says_why_and_how_long() {
-        let error = json!({"code": "rate_limited", "message": "the platform asked for a pause", "retryable": true});
-        let waiting = export(&json!({"error": error, "progress": {
-            "phase": "reading", "pages": 2, "rows": 50, "rows_per_second": 25, "list_rows": null,
-            "list_rows_read": 80, "waiting_until": "2026-11-22T11:30:00Z",
-        }}));
-
-        assert_eq!(waiting.wait(), "The platform asked for a pause. It continues at 11:30:00 UTC.");
+        let words = failed.failure().map(ExportError::words);
+        assert_eq!(words.as_deref(), Some("The platform asked for a pause."));
+        assert_eq!(failed.wait(), "");
         assert!(waiting.failure().is_none(), "it has not failed");
+        assert_eq!(waiting.wait(), "The platform asked for a pause. It continues at 11:30:00 UTC.");
+    }
+
+    #[test]
+    fn a_pause_without_an_error_says_until_when() {
+        let until = json!({"progress": {"waiting_until": "2026-11-22T12:00:05Z"}});
+
+        let paused = export("running", &until).wait();
+
+        assert_eq!(paused, "The platform asked for a pause. It continues at 12:00:05 UTC.");
+        assert_eq!(export("completed", &until).wait(), "");
+        assert_eq!(export("running", &json!({})).wait(), "");
+    }
+
+    #[test]
+    fn its_dates_are_written_as_far_as_they_were_given() {
+        let window = |start: Option<&str>, end: Option<&str>| {
+            export("pending", &json!({"start_date": start, "end_date": end})).window()
+        };
+
+        assert_eq!(window(None, None), "all dates");
+        assert_eq!(window(Some("2026-11-01"), None), "since 1 Nov 2026");
+        assert_eq!(window(None, Some("2026-11-30")), "until 30 Nov 2026");
+        let both = window(Some("2026-11-01"), Some("2026-11-02T08:30:00Z"));
+        assert_eq!(both, "1 Nov 2026 to 2 Nov 2026, 08:30");
+    }
+
+    #[test]
+    fn a_bar_needs_an_end_and_never_passes_it() {
+        let bar = |progress: &Value, max: Option<i64>| {
+            let shown = export("running", &json!({"progress": progress, "max_rows": max}));
+            (shown.bar().map(|bar| (bar.value, bar.max, bar.percent)), shown.rows_of())
+        };
+        let read = |of: i64, all: i64| json!({"rows": 50, "list_rows": all, "list_rows_read": of});
+
+        assert_eq!(bar(&json!({"rows": 7}), None), (None, "rows so far".to_owned()));
+        let limited = bar(&json!({"rows": 50}), Some(200));
+        assert_eq!(limited, (Some((50, 200, 25)), "of at most 200 rows".to_owned()));
+        let whole = bar(&read(999, 1_000), Some(200));
+        assert_eq!(whole, (Some((999, 1_000, 99)), "of 1,000 in the list".to_owned()));
+        assert_eq!(bar(&read(12, 10), None).0, Some((10, 10, 100)), "a list that became shorter");
+        assert_eq!(bar(&read(0, 0), None).0, Some((0, 1, 0)), "an empty list");
+        assert_eq!(bar(&json!({"rows": 50}), Some(0)).0, Some((1, 1, 100)));
+    }
+
+    #[test]
+    fn what_its_worker_does_is_said_in_words() {
+        let phase = |status: &str, phase: Option<&str>| {
+            export(status, &json!({"progress": {"phase": phase}})).phase()
+        };
+
+        assert_eq!(phase("pending", Some("writing")), "Waiting for a worker");
+        assert_eq!(phase("cancelling", Some("reading")), "Stopping");
+        assert_eq!(phase("running", Some("checking")), "Checking that the list hasn't changed");
+        assert_eq!(phase("running", Some("writing")), "Writing the file");
+        assert_eq!(phase("running", None), "Reading the list");
+        let pace = json!({"progress": {"pages": 1, "rows_per_second": 1_200}});
+        assert_eq!(export("running", &pace).pace(), "1 page read, 1,200 rows a second");
+        assert_eq!(export("running", &json!({})).pace(), "Nothing read yet");
+    }
+
+    #[test]
+    fn a_file_that_is_gone_says_why() {
+        let removal = |reason: &str, expires: Option<&str>| {
+            let changes = json!({"removal": {"reason": reason}, "expires_at": expires});
+            export("deleted", &changes).removal()
+        };
+
+        assert_eq!(removal("removed_by_customer", None), "You deleted it.");
+        assert_eq!(removal("removed_by_support", None), "Support deleted it.");
+        assert!(removal("file_missing", None).contains("Contact support"));
+        assert_eq!(
+            removal("expired", Some("2026-11-29T12:00:00Z")),
+            "The file was kept until 29 Nov 2026, 12:00 UTC and has been deleted. Run the export again to get a new one."
+        );
+        assert_eq!(export("completed", &json!({})).removal(), "");
+    }
+
+    #[test]
+    fn sizes_are_written_in_the_unit_that_people_use() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1.0 KB"),
+            (17_260, "17.2 KB"),
+            (999_999, "999.9 KB"),
+            (2_100_000, "2.1 MB"),
+            (12_345_000_000, "12.3 GB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+        assert_eq!(export("running", &json!({})).size(), "–");
+        let done = export("completed", &json!({"rows": 1_234, "bytes": 17_260}));
+        assert_eq!((done.rows_shown(), done.size()), ("1,234".to_owned(), "17.2 KB".to_owned()));
+    }
+
+    #[test]
+    fn formats_and_parameters_are_in_words() {
+        let format =
+            |fmt: &str, bom: bool| export("pending", &json!({"fmt": fmt, "csv_bom": bom})).format();
+
+        assert_eq!(format("csv", false), "CSV");
+        assert_eq!(format("csv", true), "CSV with a byte order mark");
+        assert_eq!((format("jsonl", false), format("xlsx", true)), ("JSON lines", "XLSX"));
+        let with = export("pending", &json!({"params": {"chat_id": "7", "days": 3}}));
+        assert_eq!(with.parameters(), "chat_id 7, days 3");
+        assert_eq!(with.created(), "22 Nov 2026, 11:27");
+        assert_eq!(with.row_limit(), None);
     }
 }

@@ -1,11 +1,15 @@
 //! The pages for people, as a browser meets them.
 
 mod accounts;
+mod audit;
 mod calls;
 mod explorer;
 mod exports;
+mod hostile;
 mod keys;
 mod links;
 mod overview;
 mod settings;
 mod signing_in;
+mod support;
+mod visitors;
