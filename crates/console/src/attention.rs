@@ -157,3 +157,104 @@ fn of_export(export: &RecentExport) -> AttentionItem {
         button: "View export",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn account(state: &str, reason: Option<&str>) -> ShownAccount {
+        let account = json!({
+            "creator_id": "ada", "platform": "platform_beta", "platform_account_id": null,
+            "state": state, "inactive_reason": reason, "connected_at": "2026-11-22T11:00:00Z",
+            "verified_at": null,
+        });
+        serde_json::from_value(account).unwrap()
+    }
+
+    fn failed(at: Option<&str>) -> RecentExport {
+        let export = json!({
+            "job_id": "exp_1", "dataset": "chats", "account": "ada", "finished_at": at,
+        });
+        serde_json::from_value(export).unwrap()
+    }
+
+    fn top_up(stopped: Option<&str>, pending: &Value) -> TopUp {
+        serde_json::from_value(json!({"stopped_reason": stopped, "pending": pending})).unwrap()
+    }
+
+    fn nothing<'a>() -> AttentionInput<'a> {
+        AttentionInput {
+            accounts: &[],
+            top_up: None,
+            exports: &[],
+            is_past_due: false,
+            lasts_a_day: false,
+            since: "2026-11-20T00:00:00Z".to_owned(),
+        }
+    }
+
+    fn things(input: &AttentionInput<'_>) -> Vec<String> {
+        input.items().into_iter().map(|item| item.thing).collect()
+    }
+
+    #[test]
+    fn nothing_is_listed_while_everything_is_well() {
+        let accounts = [account("active", None), account("inactive", Some("switched_off"))];
+        let top_up = top_up(None, &json!({"state": "processing"}));
+        let input = AttentionInput { accounts: &accounts, top_up: Some(&top_up), ..nothing() };
+
+        assert_eq!(things(&input), [""; 0]);
+    }
+
+    #[test]
+    fn payments_come_before_accounts_and_accounts_before_exports() {
+        let accounts = [account("reconnect_needed", None), account("inactive", None)];
+        let exports = [failed(Some("2026-11-21T08:30:00Z"))];
+        let input = AttentionInput {
+            accounts: &accounts,
+            exports: &exports,
+            is_past_due: true,
+            lasts_a_day: true,
+            ..nothing()
+        };
+
+        let items = input.items();
+
+        let found: Vec<&str> = items.iter().map(|item| item.thing.as_str()).collect();
+        let expected =
+            ["Credits are running out", "Your plan isn’t paid", "ada", "ada", "Export of chats"];
+        assert_eq!(found, expected);
+        assert_eq!((items[2].badge, items[3].badge), ("Reconnect", "Inactive"));
+        assert_eq!(items[3].text, "All platform_beta slots are in use.");
+        assert_eq!(items[4].text, "The export of ada failed on 21 Nov 2026, 08:30 UTC.");
+        assert_eq!(items[4].path, "/console/exports/exp_1");
+    }
+
+    #[test]
+    fn a_bank_that_asks_comes_before_the_reason_why_top_up_stopped() {
+        let asked = top_up(Some("declined"), &json!({"state": "requires_action"}));
+        let stopped = top_up(Some("card_removed"), &Value::Null);
+
+        let of_asked = AttentionInput { top_up: Some(&asked), ..nothing() };
+        assert_eq!(things(&of_asked), ["Your bank asks you to confirm a payment"]);
+        let of_stopped = AttentionInput { top_up: Some(&stopped), ..nothing() }.items();
+        assert_eq!(of_stopped.len(), 1);
+        assert!(of_stopped[0].text.contains("The reason: card removed."), "{}", of_stopped[0].text);
+    }
+
+    #[test]
+    fn old_failures_are_not_listed_and_no_more_than_five_things_are() {
+        let exports = [failed(Some("2026-11-19T23:59:59Z")), failed(None)];
+        let old = AttentionInput { exports: &exports, ..nothing() };
+        assert_eq!(things(&old), [""; 0]);
+        let at_the_edge = [failed(Some("2026-11-20T00:00:00Z"))];
+        let edge = AttentionInput { exports: &at_the_edge, ..nothing() };
+        assert_eq!(things(&edge).len(), 1);
+        let many: Vec<_> = (0..9).map(|_| account("reconnect_needed", None)).collect();
+        let many = AttentionInput { accounts: &many, lasts_a_day: true, ..nothing() };
+        assert_eq!(things(&many).len(), SHOWN_MAX);
+        assert_eq!(things(&many)[0], "Credits are running out");
+    }
+}

@@ -95,6 +95,52 @@ mod tests {
         }
     }
 
+    fn credits(balance: i64, week: i64) -> CreditTotals {
+        let totals = serde_json::json!({
+            "balance": balance, "held": 1_500, "debt": 0, "next_expiring": null,
+            "spend": {"today": 7, "last_7_days": week},
+            "trial": {"state": "none", "credits": 0}, "subscription": null,
+        });
+        serde_json::from_value(totals).unwrap()
+    }
+
+    fn used(days: usize) -> DailyUsage {
+        let day = |number: usize| {
+            serde_json::json!({
+                "day": format!("2026-11-{number:02}"), "calls": 10, "exports": 0, "credits": 10,
+                "ok": 9, "errors": 1,
+            })
+        };
+        let days: Vec<_> = (1..=days).map(day).collect();
+        serde_json::from_value(serde_json::json!({"days": days, "hot_failure": null})).unwrap()
+    }
+
+    #[test]
+    fn credits_last_as_long_as_the_last_week_says_and_no_guess_is_made_without_one() {
+        let left = |balance, week, days| {
+            OverviewTiles::new(&credits(balance, week), Some(&used(days))).days_left
+        };
+
+        assert_eq!(left(70, 70, 7), Some(7));
+        assert_eq!(left(9, 70, 3), Some(0));
+        assert_eq!(left(70, 70, 2), None, "two days of use are too few");
+        assert_eq!(left(70, 0, 7), None, "nothing was spent");
+        assert_eq!(left(3_650, 70, 7), Some(365));
+        assert_eq!(left(3_660, 70, 7), None, "more than a year is not told");
+        assert_eq!(OverviewTiles::new(&credits(70, 70), None).days_left, None);
+    }
+
+    #[test]
+    fn figures_are_written_with_what_they_are_of() {
+        let tiles = OverviewTiles::new(&credits(12_345, 70), Some(&used(7)));
+
+        assert_eq!((tiles.available.as_str(), tiles.held.as_str()), ("12,345", "1,500"));
+        assert_eq!((tiles.today.as_str(), tiles.week.as_str()), ("7", "70"));
+        assert_eq!((tiles.errors.as_str(), tiles.errors_of.as_str()), ("10.0 %", "7 of 70 calls"));
+        let unknown = OverviewTiles::new(&credits(0, 0), None);
+        assert_eq!((unknown.errors.as_str(), unknown.pace.as_str()), ("", ""));
+    }
+
     #[test]
     fn a_pace_is_told_in_whole_days() {
         assert_eq!(pace(0), "Less than a day at this pace");

@@ -104,3 +104,81 @@ impl HotFailure {
         format!("/console/calls{}", address::query(&pairs))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn usage(days: &[(i64, i64, i64)]) -> DailyUsage {
+        let days: Vec<Value> = days
+            .iter()
+            .zip(1..)
+            .map(|((calls, exports, errors), number)| {
+                json!({
+                    "day": format!("2026-11-{number:02}"), "calls": calls, "exports": exports,
+                    "credits": calls + 10 * exports, "ok": calls - errors, "errors": errors,
+                })
+            })
+            .collect();
+        serde_json::from_value(json!({"days": days, "hot_failure": null})).unwrap()
+    }
+
+    fn at(day: &str) -> Timestamp {
+        Timestamp::from_rfc3339(&format!("{day}T12:00:00Z")).unwrap()
+    }
+
+    #[test]
+    fn an_export_alone_is_use_as_well() {
+        assert!(!usage(&[(0, 0, 0), (0, 0, 0)]).has_calls());
+        assert!(usage(&[(0, 1, 0)]).has_calls() && usage(&[(1, 0, 1)]).has_calls());
+        assert_eq!(usage(&[(0, 1, 0), (2, 0, 0), (0, 0, 0)]).used_days(), 2);
+    }
+
+    #[test]
+    fn the_week_is_the_last_seven_days() {
+        let mut days = vec![(100, 0, 50)];
+        days.extend([(10, 0, 1); 7]);
+
+        let usage = usage(&days);
+
+        assert_eq!(usage.errors_of_week(), (7, 70));
+        assert_eq!(usage.used_days(), 7);
+    }
+
+    #[test]
+    fn only_today_is_not_over() {
+        let days = usage(&[(1, 0, 0), (2, 1, 1)]).chart_days(at("2026-11-02"));
+
+        assert!(!days[0].is_running && days[1].is_running);
+        assert_eq!((days[1].ok, days[1].errors, days[1].credits), (1, 1, 12));
+        let later = usage(&[(1, 0, 0)]).chart_days(at("2026-12-01"));
+        assert!(later.iter().all(|day| !day.is_running));
+    }
+
+    fn failure(status: &Value) -> HotFailure {
+        let failure = json!({
+            "method": "GET", "route": "GET users/{id}", "account": "a&b", "calls": 1_200,
+            "errors": 1_100, "last_status": status, "last_at": "2026-11-22T11:27:49Z",
+        });
+        serde_json::from_value(failure).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_that_fails_is_described_and_leads_to_its_calls() {
+        let known = failure(&json!(503));
+
+        assert_eq!(known.path(), "users/{id}");
+        assert_eq!(
+            known.words(),
+            "1,100 of 1,200 calls failed in the last 7 days, most recently with 503 on 22 Nov 2026, 11:27 UTC. Calls that fail on the platform aren’t charged."
+        );
+        assert!(failure(&Value::Null).words().contains("most recently without an answer on"));
+        let log = known.log();
+        let log = log.strip_prefix("/console/calls?").unwrap();
+        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(log).unwrap();
+        let expected = [("status", "error"), ("account", "a&b"), ("route", "GET users/{id}")];
+        assert_eq!(pairs, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+}

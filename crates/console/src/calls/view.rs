@@ -173,6 +173,55 @@ mod tests {
         assert_eq!(outcome_word("of_a_newer_version"), "of_a_newer_version");
     }
 
+    fn call(status: Option<u16>, outcome: &str, credits: i64) -> ShownCall {
+        let call = serde_json::json!({
+            "call_id": "call_1", "key_id": "key_1", "at": "2026-11-22T11:27:49.216Z",
+            "account": "ada", "platform": "platform_alpha", "method": "DELETE",
+            "path": "posts/1", "route": "DELETE posts/{id}", "status": status,
+            "outcome": outcome, "credits": credits, "duration_ms": 1_234, "upstream_ms": null,
+            "tag": null, "request_id": "req_1",
+        });
+        serde_json::from_value(call).unwrap()
+    }
+
+    #[test]
+    fn a_status_has_the_color_of_its_class() {
+        for (status, outcome, class, word) in [
+            (Some(200), "answered", "ok", "200"),
+            (Some(302), "answered", "ok", "302"),
+            (Some(404), "answered", "warn", "404"),
+            (Some(503), "upstream_5xx", "bad", "503"),
+            (None, "upstream_timeout", "bad", "none"),
+            (None, "held", "run", "running"),
+        ] {
+            let badge = call(status, outcome, 0).badge();
+            assert_eq!((badge.class, badge.word.as_str()), (class, word), "{outcome}");
+        }
+    }
+
+    #[test]
+    fn a_running_call_has_cost_nothing_yet() {
+        let running = call(None, "held", 2);
+        let ended = call(Some(200), "answered", 2);
+
+        assert_eq!((running.cost(), ended.cost()), ("2 credits held".into(), "2 credits".into()));
+        assert_eq!(call(Some(503), "upstream_5xx", 0).cost(), "Free");
+        assert!(running.is_running() && !ended.is_running() && !running.is_free());
+    }
+
+    #[test]
+    fn times_and_links_of_a_call_are_written_for_people() {
+        let ended = call(Some(200), "answered", 2);
+
+        assert_eq!((ended.time(), ended.duration()), ("11:27:49".into(), "1,234".into()));
+        assert_eq!(ended.short_moment(), "22 Nov, 11:27:49");
+        assert_eq!((ended.page(), ended.verb_class()), ("/console/calls/call_1".into(), " d"));
+        assert_eq!((verb_class("GET"), verb_class("HEAD"), verb_class("PATCH")), ("", "", " w"));
+        assert_eq!(ended.ending(), "Answered");
+        assert!(!ended.is_unlisted());
+        assert!(ShownCall { route: "unlisted".to_owned(), ..ended }.is_unlisted());
+    }
+
     #[test]
     fn a_cursor_keeps_all_its_decimals() {
         let text = r#"{"calls": [], "next_before": 1790000000.000010}"#;

@@ -260,6 +260,66 @@ mod tests {
         assert!(why.contains("isn't text"), "{why}");
     }
 
+    fn response(
+        status: u16,
+        media_type: &'static str,
+        body: impl Into<axum::body::Body>,
+    ) -> Response {
+        let mut response = Response::new(body.into());
+        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+        let media_type = http::HeaderValue::from_static(media_type);
+        response.headers_mut().insert("content-type", media_type);
+        response
+    }
+
+    #[tokio::test]
+    async fn a_whole_response_is_shown_as_the_platform_wrote_it() {
+        let json = CallReply::read(response(200, "application/json", "{\"a\":1}"), "r", true).await;
+        let text = CallReply::read(response(404, "text/html", "<p>{\"a\":1}"), "r", true).await;
+        let wrong = CallReply::read(response(500, "application/json", "{\"a\":"), "r", true).await;
+        let none = CallReply::read(response(204, "text/plain", ""), "r", true).await;
+
+        assert_eq!((json.text.as_str(), json.class()), ("{\n  \"a\": 1\n}", "ok"));
+        assert_eq!((text.text.as_str(), text.class()), ("<p>{\"a\":1}", "warn"));
+        assert_eq!((wrong.text.as_str(), wrong.class()), ("{\"a\":", "bad"), "broken JSON stays");
+        assert_eq!((none.text.as_str(), none.size.as_str()), ("", "0"));
+        assert!([json.note, text.note, wrong.note, none.note].iter().all(String::is_empty));
+    }
+
+    #[tokio::test]
+    async fn of_a_large_body_the_beginning_is_shown_and_all_is_counted() {
+        let body = "x".repeat(SHOWN_BYTES_MAX + 5);
+
+        let reply = CallReply::read(response(200, "text/plain", body), "r", true).await;
+
+        assert_eq!(reply.text.len(), SHOWN_BYTES_MAX);
+        assert_eq!(reply.size, "262,149");
+        assert!(reply.note.contains("256 KiB"), "{}", reply.note);
+    }
+
+    #[tokio::test]
+    async fn a_response_that_breaks_off_says_so_and_shows_what_came() {
+        let parts = [Ok("half"), Err(std::io::Error::other("it broke"))];
+        let body = axum::body::Body::from_stream(futures_util::stream::iter(parts));
+
+        let reply = CallReply::read(response(200, "application/json", body), "r", true).await;
+
+        assert_eq!((reply.text.as_str(), reply.note.as_str()), ("half", "The response broke off."));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_of_ours_is_written_as_a_program_would_get_it() {
+        use axum::response::IntoResponse as _;
+        let refused = web::error::ApiError::Failure(failures::Failure::AccountNotFound);
+
+        let reply = CallReply::read(refused.into_response(), "req_1", false).await;
+
+        assert_eq!(reply.status, StatusCode::NOT_FOUND);
+        assert!(reply.text.contains("account_not_found"), "{}", reply.text);
+        assert!(reply.media_type.contains("json"), "{}", reply.media_type);
+        assert!(!reply.receipt.is_platforms);
+    }
+
     #[test]
     fn a_receipt_is_read_from_the_headers() {
         let mut headers = HeaderMap::new();

@@ -1,4 +1,5 @@
-//! Names that look like HTML, run right to left, or are very long: every page shows them as they are.
+//! Names that look like HTML, run right to left, or are very long: every page shows them as they
+//! are.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,9 +1,14 @@
 //! What pages of the console stand on, without a running service: forms, refusals, responses of the
 //! service, addresses, and how numbers and times are written.
-#![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect must fail")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::large_futures,
+    reason = "a test that meets what it does not expect must fail, and has its own stack"
+)]
 
 mod failures_as_pages;
 mod forms;
+mod in_service;
 mod numbers;
 mod responses;
 mod shell;

@@ -96,3 +96,21 @@ fn times_of_browsers_are_utc_and_others_are_passed_on() {
         assert_eq!(values::time(other), other);
     }
 }
+
+#[test]
+fn what_is_kept_in_an_address_stays_as_it_is_and_nothing_else_does() {
+    assert_eq!(address::encoded("a/b?c=d&e", "/="), "a/b%3Fc=d%26e");
+    assert_eq!(address::encoded("ä b", " "), "%C3%A4 b", "only ASCII can be kept");
+    assert_eq!(address::encoded("-._~09AZaz", ""), "-._~09AZaz");
+    assert_eq!(address::segment("..."), "...");
+    assert_eq!(address::query(&[]), "");
+    assert_eq!(address::query(&[("a", "1"), ("b", ""), ("a", "2")]), "?a=1&a=2");
+}
+
+#[test]
+fn counted_things_have_their_plural() {
+    for (count, text) in [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1_000, "1,000 rows")] {
+        assert_eq!(format::counted(count, "row"), text);
+    }
+    assert_eq!(format::dollars(-5), "−$0.05");
+}
