@@ -58,6 +58,15 @@ impl PlansPage {
         self.slots.slots.iter().filter(|slot| slot.price().is_some())
     }
 
+    /// The platform that is chosen at first to take a slot: one without any, else another than the
+    /// first that has some.
+    fn switch_target(&self) -> &str {
+        let from = self.sold().find(|slot| slot.count > 0).map(|slot| slot.platform.as_str());
+        let others = || self.sold().filter(move |slot| Some(slot.platform.as_str()) != from);
+        let target = others().find(|slot| slot.count == 0).or_else(|| others().next());
+        target.map_or("", |slot| slot.platform.as_str())
+    }
+
     /// Whether a slot could be moved: one is there, and another platform takes it.
     fn can_switch(&self) -> bool {
         self.sold().count() > 1 && self.sold().any(|slot| slot.count > 0)

@@ -170,10 +170,11 @@ async fn show(
     let period = query.days.and_then(|days| days.parse().ok());
     let period = period.filter(|days| PERIODS.contains(days)).unwrap_or(PERIOD_DEFAULT);
     let read = OverviewData::of(&visitor, period).await?;
-    Ok(visitor.show(StatusCode::OK, &page(&visitor, period, read)))
+    let page = page(&visitor, period, read).await;
+    Ok(visitor.show(StatusCode::OK, &page))
 }
 
-fn page(visitor: &ConsoleVisitor, period: i64, read: OverviewData) -> OverviewPage {
+async fn page(visitor: &ConsoleVisitor, period: i64, read: OverviewData) -> OverviewPage {
     let now = visitor.now();
     let tiles = OverviewTiles::new(&read.credits, read.usage.as_ref());
     let is_unconfirmed = visitor.customer.email_verified_at.is_none();
@@ -184,7 +185,7 @@ fn page(visitor: &ConsoleVisitor, period: i64, read: OverviewData) -> OverviewPa
         resend_token: visitor.token(RESEND_PATH),
         trial_credits: if is_trial_open { read.credits.trial.credits } else { 0 },
         notices: notices(&read),
-        first: first_steps(visitor, &read),
+        first: first_steps(visitor, &read).await,
         charts: read.usage.as_ref().map(|usage| charts(usage, now)),
         attention: attention(&read, &tiles, now),
         hot: read.usage.and_then(|usage| usage.hot_failure),
@@ -232,21 +233,63 @@ fn notices(read: &OverviewData) -> Vec<PageNotice> {
 }
 
 /// The three steps, until the first call.
-fn first_steps(visitor: &ConsoleVisitor, read: &OverviewData) -> Option<FirstSteps> {
+async fn first_steps(visitor: &ConsoleVisitor, read: &OverviewData) -> Option<FirstSteps> {
     let is_new = read.latest.as_ref().is_some_and(Vec::is_empty)
         && read.usage.as_ref().is_some_and(|usage| !usage.has_calls());
     let accounts = read.accounts.as_ref()?;
+    if !is_new {
+        return None;
+    }
     let account = accounts.first().map_or("NAME", |account| &account.creator_id);
-    is_new.then(|| FirstSteps {
+    let path = match accounts.first() {
+        Some(first) => first_path(visitor, &first.platform).await,
+        None => FIRST_PATH.to_owned(),
+    };
+    Some(FirstSteps {
         has_account: !accounts.is_empty(),
         done: 1 + usize::from(!accounts.is_empty()),
         code: CodeExample {
             method: "GET".to_owned(),
-            url: format!("{}/v1/{account}/native/users/me", visitor.base_url()),
+            url: format!("{}/v1/{account}/native/{path}", visitor.base_url()),
             body: None,
             file: None,
         },
     })
+}
+
+/// The native path of a first call, on a platform of which nothing is known.
+const FIRST_PATH: &str = "users/me";
+
+/// The members of `GET /v1/platforms/{platform}/routes` that the first steps need.
+#[derive(Deserialize)]
+struct RouteList {
+    routes: Vec<ListedRoute>,
+}
+
+#[derive(Deserialize)]
+struct ListedRoute {
+    path: String,
+    query: Vec<RouteParameter>,
+}
+
+#[derive(Deserialize)]
+struct RouteParameter {
+    required: bool,
+}
+
+/// The native path of a first call that works: the route about the account itself, else one that
+/// needs no parameter.
+async fn first_path(visitor: &ConsoleVisitor, platform: &str) -> String {
+    let list = format!("/v1/platforms/{platform}/routes?method=GET&limit=500");
+    let found = visitor.try_get::<RouteList>(&list).await;
+    let routes = found.map(|list| list.routes).unwrap_or_default();
+    let plain = |route: &&ListedRoute| {
+        !route.path.contains('{') && route.query.iter().all(|parameter| !parameter.required)
+    };
+    let is_own = |route: &&ListedRoute| route.path.rsplit('/').next() == Some("me");
+    let own = routes.iter().filter(plain).find(is_own);
+    let chosen = own.or_else(|| routes.iter().find(plain));
+    chosen.map_or_else(|| FIRST_PATH.to_owned(), |route| route.path.clone())
 }
 
 fn charts(usage: &DailyUsage, now: Timestamp) -> UsageCharts {

@@ -31,6 +31,11 @@ pub enum OperatorProblem {
          its credits"
     )]
     NothingPaid,
+    /// The bank has taken the money of the order back.
+    #[error(
+        "the payment of the order is disputed and its money is at the bank, so there is nothing to give back"
+    )]
+    Disputed,
     /// The payment was settled before, in another way.
     #[error("this payment was settled before: {0}; nothing was changed")]
     SettledOtherwise(String),

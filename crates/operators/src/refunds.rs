@@ -40,6 +40,9 @@ pub(crate) async fn refund(
     };
     let preview = preview(operators, &order, &intent, credits).await?;
     let mut result = preview.ok_or(OperatorProblem::NothingPaid)?;
+    if result.amount_cents == 0 && order.state == OrderState::Paid {
+        return Err(OperatorProblem::Disputed.into());
+    }
     if dry_run {
         let details = json!({"command": "refund", "order_id": id});
         operators.record(who, order.customer, audit::OPERATOR_PREVIEWED, details).await?;

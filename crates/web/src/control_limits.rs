@@ -231,6 +231,9 @@ impl LimitedWork {
             Some(Self::Import)
         } else if is_change && (below("/v1/auth/keys") || below("/v1/support-access")) {
             Some(Self::KeyChange)
+        } else if path == "/v1/billing/estimate" {
+            // Nothing is asked of the payment processor.
+            None
         } else if below("/v1/billing") && is_change {
             Some(Self::Payment)
         } else if below("/v1/billing") && path.ends_with("/preview")
@@ -252,6 +255,7 @@ mod tests {
         let of = |method: Method, path: &str| LimitedWork::of(&method, path);
 
         assert_eq!(of(Method::POST, "/v1/connect/import"), Some(LimitedWork::Import));
+        assert_eq!(of(Method::POST, "/v1/billing/estimate"), None);
         for (method, path) in [
             (Method::POST, "/v1/auth/keys"),
             (Method::POST, "/v1/auth/keys/rotate"),

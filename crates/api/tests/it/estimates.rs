@@ -124,3 +124,36 @@ async fn wrong_fields_of_an_estimate_are_named_with_the_rule() {
     }
     app.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn estimates_leave_room_for_payments() {
+    let app = TestApp::on_sqlite("[rate_limits]\npayment_requests_per_minute = 2").await;
+    let (_customer, client, account) = app.ready("platform_alpha", 30).await;
+    let body = json!({"account": account, "method": "GET", "path": "users/me"});
+    for _ in 0..5 {
+        assert_eq!(estimate(&client, &body).await.status, 200);
+    }
+
+    let checkout = client.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
+
+    assert_eq!(checkout.status, 200, "{}", checkout.text());
+    app.end().await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limited_key_sees_the_balance_and_nothing_of_what_was_bought() {
+    with_app(async |app| {
+        let (_customer, client, account) = app.ready("platform_alpha", 30).await;
+        let limits = json!({"name": "l", "scope": "full", "accounts": [account]});
+        let limited = key_of(&app, &client, limits).await;
+
+        let whole = client.get("/v1/billing").await.json();
+        let seen = limited.get("/v1/billing").await.json();
+
+        assert_eq!(whole["lots"].as_array().unwrap().len(), 1, "{whole}");
+        assert_eq!((&seen["balance"], &seen["lots"]), (&json!(30), &json!([])));
+        assert_eq!(seen["next_expiring"], Value::Null);
+        app
+    })
+    .await;
+}

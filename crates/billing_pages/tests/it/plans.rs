@@ -138,3 +138,22 @@ async fn another_customers_form_changes_no_plan() {
     })
     .await;
 }
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn the_move_that_is_chosen_at_first_can_be_made() {
+    selling(async |app| {
+        let (_, browser) = subscribed(&app).await;
+        for platform in ["platform_alpha", "platform_beta"] {
+            let page = browser.open(&format!("{CHANGE}?platform={platform}&count=1")).await;
+            browser.submit_and_follow(&page, CHANGE, &[]).await;
+        }
+        let page = browser.open(PLANS).await;
+        let (from, to) = (page.field(SWITCH, "from"), page.field(SWITCH, "to"));
+
+        let preview = browser.open(&format!("{SWITCH}?from={from}&to={to}")).await;
+
+        preview.assert(200, "Move a slot from platform_alpha to platform_beta?");
+        app
+    })
+    .await;
+}

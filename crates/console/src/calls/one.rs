@@ -122,7 +122,8 @@ fn page(visitor: &ConsoleVisitor, details: CallDetails, key_name: Option<String>
 
 /// The call as code. Its query and body are not stored, so a write has an empty body.
 fn code(visitor: &ConsoleVisitor, call: &ShownCall) -> CodeExample {
-    let path = address::encoded(&call.path, "/");
+    // The path is stored as it was sent, with its escapes.
+    let path = address::encoded(&call.path, "/%");
     let account = address::segment(&call.account);
     let is_write = !matches!(call.method.as_str(), "GET" | "HEAD");
     CodeExample {

@@ -144,3 +144,21 @@ async fn idle(app: &TestApp) -> (Client, Browser) {
     let member = app.member("eve@example.com").await;
     (app.with_key(&member.customer.key), app.browser_of(&member).await)
 }
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_as_code_has_the_path_as_it_was_sent() {
+    with_app(async |app| {
+        let (client, browser) = busy(&app, "ada@example.com").await;
+        app.advance_seconds(1);
+        client.get("/v1/amber/native/users/50%25%20off").await;
+        app.settled(&client).await;
+        let log = client.get("/v1/billing/usage/recent?limit=1").await.json();
+        let id = log["calls"][0]["call_id"].as_str().unwrap();
+
+        let page = browser.open(&format!("{CALLS}/{id}")).await;
+
+        page.assert(200, "/v1/amber/native/users/50%25%20off").assert_not("%2525");
+        app
+    })
+    .await;
+}

@@ -74,3 +74,33 @@ async fn unknown_periods_show_the_usual_one() {
     }
     app.end().await;
 }
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_call_that_is_suggested_succeeds_on_every_platform() {
+    with_app(async |app| {
+        for (platform, number) in [
+            ("platform_alpha", 1),
+            ("platform_beta", 2),
+            ("platform_gamma", 3),
+            ("platform_delta", 4),
+        ] {
+            let member = app.member(&format!("new{number}@example.com")).await;
+            app.grant(&member.customer, 10).await;
+            let account = app.connect(&member.customer, platform).await;
+            let browser = app.browser_of(&member).await;
+
+            let page = browser.open("/console").await;
+
+            let start = format!("/v1/{account}/native/");
+            let words = page.words();
+            let path = words.split(&start).nth(1).unwrap_or_default();
+            let path = path.split(['\'', '"', ' ', '\\']).next().unwrap_or_default();
+            let client = app.with_key(&member.customer.key);
+            let called = client.get(&format!("{start}{path}")).await;
+            assert_eq!(called.status, 200, "{platform} {path}: {}", called.text());
+            app.settled(&client).await;
+        }
+        app
+    })
+    .await;
+}

@@ -327,3 +327,28 @@ async fn outstanding_credits_follow_gifts_calls_and_refunds() {
     })
     .await;
 }
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_whose_money_the_bank_took_back_is_not_refunded() {
+    with_app(async |app| {
+        let (id, client, order) = paid(&app).await;
+        let payments = app.at_processor("GET", "payment_intents?limit=10", "").await;
+        app.dispute(payments["data"][0]["id"].as_str().unwrap()).await;
+        app.deliver().await;
+        let before = audited(&app, &id).await;
+        for (credits, dry_run) in [("take", true), ("take", false), ("keep", true), ("keep", false)]
+        {
+            let more = json!({"order": order, "credits": credits, "dry_run": dry_run});
+
+            let refused = asked(&app, &with("refund_order", &more)).await;
+
+            assert_eq!(refused.failure(), (409, "operator_refused".to_owned()));
+            assert!(refused.text().contains("disputed"), "{}", refused.text());
+        }
+        assert_eq!(audited(&app, &id).await, before, "nothing is said to have been done");
+        assert!(app.asked("POST", "refunds").await.is_empty());
+        assert_eq!(balance(&client).await, 0);
+        app
+    })
+    .await;
+}

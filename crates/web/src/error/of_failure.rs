@@ -76,6 +76,7 @@ const fn row_of_operator(problem: &OperatorProblem) -> FailureRow {
         | OperatorProblem::NotErasable(_)
         | OperatorProblem::NotRefundable(_)
         | OperatorProblem::NothingPaid
+        | OperatorProblem::Disputed
         | OperatorProblem::SettledOtherwise(_)
         | OperatorProblem::NotAPayment(_)
         | OperatorProblem::NotGranted(_) => callers::OPERATOR_REFUSED,
