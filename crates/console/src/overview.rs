@@ -280,8 +280,8 @@ struct RouteParameter {
 /// The native path of a first call that works: the route about the account itself, else one that
 /// needs no parameter.
 async fn first_path(visitor: &ConsoleVisitor, platform: &str) -> String {
-    let list = format!("/v1/platforms/{platform}/routes?method=GET&limit=500");
-    let found = visitor.try_get::<RouteList>(&list).await;
+    let asked = format!("/v1/platforms/{platform}/routes?method=GET&limit=500");
+    let found = visitor.try_get::<RouteList>(&asked).await;
     let routes = found.map(|list| list.routes).unwrap_or_default();
     let plain = |route: &&ListedRoute| {
         !route.path.contains('{') && route.query.iter().all(|parameter| !parameter.required)
