@@ -161,6 +161,9 @@ pub struct MeteringSection {
     pub queue_max: usize,
     /// The age in milliseconds of the oldest waiting operation above which new calls are refused.
     pub queue_age_max_ms: u64,
+    /// The milliseconds that a call may be expected to wait behind others; above it new calls are
+    /// refused.
+    pub commit_wait_max_ms: u64,
     /// Milliseconds that a call waits for its hold before it is refused; 100 to 60,000.
     pub hold_wait_max_ms: u64,
     /// Milliseconds that the hold of a read may wait for the read to end.
@@ -345,6 +348,9 @@ impl MeteringSection {
         }
         if self.queue_age_max_ms == 0 {
             problems.push(ConfigProblem::new("metering.queue_age_max_ms", "must be above zero"));
+        }
+        if self.commit_wait_max_ms == 0 {
+            problems.push(ConfigProblem::new("metering.commit_wait_max_ms", "must be above zero"));
         }
         if !(100..=60_000).contains(&self.hold_wait_max_ms) {
             problems.push(ConfigProblem::new("metering.hold_wait_max_ms", "must be 100 to 60,000"));

@@ -281,6 +281,7 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options.batch_max = config.metering.batch_max;
     options.queue_max = config.metering.queue_max;
     options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
+    options.commit_wait_max = Duration::from_millis(config.metering.commit_wait_max_ms);
     options.patience = Duration::from_millis(config.metering.read_patience_ms);
     options.read_wait_max = config.metering.hold_wait_max();
     options.gather_max = Duration::from_millis(config.metering.gather_ms);

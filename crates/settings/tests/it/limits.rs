@@ -115,6 +115,7 @@ const LIMITS: &[(&str, &[i64], &[i64], &str)] = &[
     ("metering.batch_max", &[1, 1_024], &[0, 1_025], "must be 1 to 1,024"),
     ("metering.queue_max", &[256], &[0, 255], "must be at least batch_max"),
     ("metering.queue_age_max_ms", &[1], &[0], "must be above zero"),
+    ("metering.commit_wait_max_ms", &[1], &[0], "must be above zero"),
     ("metering.hold_wait_max_ms", &[100, 60_000], &[99, 60_001], "must be 100 to 60,000"),
     ("metering.read_patience_ms", &[0, 1_000], &[1_001], "must be at most 1,000"),
     ("metering.gather_ms", &[0, 100], &[101], "must be at most 100"),

@@ -159,8 +159,12 @@ impl Meter {
     }
 
     async fn reserve_for(&self, request: CreditRequest) -> Result<PendingHold, HoldRefusal> {
-        let limits =
-            QueueLimits { holds_max: self.options.queue_max, age_max: self.options.queue_age_max };
+        let limits = QueueLimits {
+            holds_max: self.options.queue_max,
+            age_max: self.options.queue_age_max,
+            wait_max: self.options.commit_wait_max,
+            batch: self.options.batch_max,
+        };
         let shared = &self.desk.shared;
         if !self.store.has_room() {
             return Err(HoldRefusal::Unavailable);

@@ -19,6 +19,9 @@ pub struct MeterOptions {
     pub queue_max: usize,
     /// Holds are refused as overloaded while the oldest entry of the queue is older than this.
     pub queue_age_max: Duration,
+    /// Holds are refused as overloaded while they would be behind at least one full transaction and
+    /// wait longer than this at the speed of the latest commits.
+    pub commit_wait_max: Duration,
     /// How long a hold may be parked for the end of its call, while no caller waits for it.
     pub patience: Duration,
     /// How long the end of a parked call is expected at any moment, so that it is gathered for.
@@ -40,17 +43,18 @@ pub struct MeterOptions {
 }
 
 impl MeterOptions {
-    /// 256 requests in a transaction, 4,096 waiting holds, none older than 250 ms, 250 ms of
-    /// patience, 5 of them fresh, 1 ms to gather settlements, 3 s for reads that were sent, a
-    /// deadline of 10 s for a transaction, a write test after 2 s without requests, reports
-    /// dropped.
+    /// 256 requests in a transaction, 4,096 waiting holds, none older than 3 s, 500 ms of expected
+    /// waiting, 250 ms of patience, 5 of them fresh, 1 ms to gather settlements, 3 s for reads that
+    /// were sent, a deadline of 10 s for a transaction, a write test after 2 s without requests,
+    /// reports dropped.
     pub fn new(node: NodeId, epoch: i64) -> Self {
         Self {
             node,
             epoch,
             batch_max: 256,
             queue_max: 4096,
-            queue_age_max: Duration::from_millis(250),
+            queue_age_max: Duration::from_secs(3),
+            commit_wait_max: Duration::from_millis(500),
             patience: Duration::from_millis(250),
             fresh: Duration::from_millis(5),
             gather_max: Duration::from_millis(1),

@@ -125,6 +125,7 @@ impl MeterWriter {
             Ok(written) => {
                 self.cache.words.keep();
                 self.store.set_healthy(true);
+                self.shared.queue.note_commit(report.duration);
                 report.committed = true;
                 report.held = written.holds.iter().filter(|outcome| outcome.is_held()).count();
                 report.balances.clone_from(&written.balances);

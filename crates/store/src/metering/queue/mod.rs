@@ -10,6 +10,7 @@
 //! still to be written together with its end, but nobody gathers for it, and it does not count as
 //! waiting.
 
+mod commit_times;
 mod parked;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::parked::{ParkedHold, ParkingTime};
 
+use self::commit_times::CommitTimes;
 use self::parked::{ParkedEntry, TakenHold};
 use super::{CallResolution, Hold, HoldOutcome};
 
@@ -37,6 +39,10 @@ pub(crate) struct QueueLimits {
     pub(crate) holds_max: usize,
     /// The age of the oldest.
     pub(crate) age_max: Duration,
+    /// How long a hold behind them may be expected to wait.
+    pub(crate) wait_max: Duration,
+    /// The most requests that the writer takes for one transaction.
+    pub(crate) batch: usize,
 }
 
 /// A hold to be written.
@@ -119,6 +125,7 @@ struct WaitingRequests {
     /// Waiting holds, including freshly parked ones.
     holds: usize,
     resolutions: usize,
+    commit_times: CommitTimes,
     /// The last meter has been dropped: no more requests can come.
     closed: bool,
     /// The writer is gone: nothing will be taken any more.
@@ -227,6 +234,11 @@ impl MeterQueue {
         if is_news && is_enough {
             self.changed.notify_one();
         }
+    }
+
+    /// Notes how long a transaction took, from its start to the end of its commit.
+    pub(crate) fn note_commit(&self, took: Duration) {
+        self.waiting().commit_times.add(took);
     }
 
     /// Puts settlements and renewals that could not be written back to the front, in order.
@@ -415,6 +427,17 @@ impl WaitingRequests {
         self.holds >= limits.holds_max
             || self.resolutions > RESOLUTIONS_MAX
             || oldest.is_some_and(|oldest| oldest > limits.age_max)
+            || self.is_expected_to_wait(limits)
+    }
+
+    /// Whether a further hold would wait too long at the speed of the latest commits. Requests that
+    /// fit into one transaction are never too many: then the database is merely slow, and refusing
+    /// calls would make none of them faster.
+    fn is_expected_to_wait(&self, limits: QueueLimits) -> bool {
+        let full = self.requests.len() / limits.batch.max(1);
+        let full = u32::try_from(full).unwrap_or(u32::MAX);
+        let wait = self.commit_times.usual().saturating_mul(full.saturating_add(1));
+        full > 0 && wait > limits.wait_max
     }
 
     fn oldest(&self) -> Duration {

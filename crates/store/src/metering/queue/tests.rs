@@ -15,7 +15,12 @@ const GATHER_MAX: Duration = Duration::from_millis(2);
 const FRESH: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_millis(50);
 const PARKING: Option<ParkingTime> = Some(ParkingTime { fresh: FRESH, whole: PATIENCE });
-const LIMITS: QueueLimits = QueueLimits { holds_max: 100, age_max: Duration::from_secs(1) };
+const LIMITS: QueueLimits = QueueLimits {
+    holds_max: 100,
+    age_max: Duration::from_secs(1),
+    wait_max: Duration::from_millis(500),
+    batch: 4,
+};
 
 /// A hold request and the receiver of its outcome.
 pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
@@ -206,4 +211,49 @@ async fn a_full_batch_is_taken_immediately() {
     let batch = timeout(Duration::ZERO, queue.next(2, GATHER_MAX)).await.unwrap().unwrap();
 
     assert_eq!(batch.holds.len(), 2);
+}
+
+/// Puts holds into the queue that nothing parks, until one is refused or there are this many.
+fn fill(queue: &MeterQueue, most: usize) -> usize {
+    (0..most).take_while(|_| queue.push_hold(request().0, None, LIMITS).is_ok()).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_database_refuses_nothing_that_fits_into_one_transaction() {
+    let queue = MeterQueue::default();
+    (0..7).for_each(|_| queue.note_commit(Duration::from_millis(900)));
+
+    // Four requests fit into one; whoever waits behind them would wait for two.
+    assert_eq!(fill(&queue, 50), 4);
+    queue.next(4, Duration::ZERO).await.unwrap();
+    assert_eq!(fill(&queue, 50), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_may_wait_as_the_latest_commits_write_in_time() {
+    let queue = MeterQueue::default();
+    (0..7).for_each(|_| queue.note_commit(Duration::from_millis(100)));
+
+    // Five transactions take 500 ms.
+    assert_eq!(fill(&queue, 50), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_slow_commit_refuses_nothing() {
+    let queue = MeterQueue::default();
+    (0..6).for_each(|_| queue.note_commit(Duration::from_millis(2)));
+    queue.note_commit(Duration::from_secs(3));
+
+    assert_eq!(fill(&queue, 50), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_commit_hangs_holds_wait_for_its_age_limit_and_no_longer() {
+    let queue = MeterQueue::default();
+    assert_eq!(fill(&queue, 1), 1);
+
+    advance(LIMITS.age_max).await;
+    assert_eq!(fill(&queue, 1), 1);
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(fill(&queue, 1), 0);
 }
