@@ -39,8 +39,8 @@ pub(crate) async fn refund(
         return Err(OperatorProblem::NothingPaid.into());
     };
     let preview = preview(operators, &order, &intent, credits).await?;
-    let mut result = preview.ok_or(OperatorProblem::NothingPaid)?;
-    if result.amount_cents == 0 && order.state == OrderState::Paid {
+    let RefundPreview { mut result, order_state } = preview.ok_or(OperatorProblem::NothingPaid)?;
+    if result.amount_cents == 0 && order_state == Some(OrderState::Paid) {
         return Err(OperatorProblem::Disputed.into());
     }
     if dry_run {
@@ -101,15 +101,22 @@ pub(crate) fn is_undone(refund: &PaymentRefund) -> bool {
     matches!(refund.status.as_deref(), Some("failed" | "canceled"))
 }
 
+/// What a refund would do, and the state of the order at the moment of which that is true: another
+/// operator may refund it at the same time.
+struct RefundPreview {
+    result: OrderRefund,
+    order_state: Option<OrderState>,
+}
+
 /// What a refund of all that is left would take back, computed and not stored.
 async fn preview(
     operators: &OperatorsState,
     order: &Order,
     intent: &str,
     credits: CreditTreatment,
-) -> Result<Option<OrderRefund>, Failure> {
+) -> Result<Option<RefundPreview>, Failure> {
     let found = store::reversals::find_sale(&operators.store, intent).await?;
-    let Some(RefundableSale { left_cents, taken, .. }) = found else { return Ok(None) };
+    let Some(RefundableSale { left_cents, taken, order: order_state, .. }) = found else { return Ok(None) };
     let now = operators.clock.now();
     let reversal = PaymentReversal {
         entry: EntryId::new(now, operators.random.bytes()),
@@ -135,7 +142,7 @@ async fn preview(
     let after =
         change.map_or((balance.available, balance.debt), |change| (change.balance, change.debt));
     let (available, owed) = with_kept(after.0.whole(), after.1.whole(), kept);
-    Ok(Some(OrderRefund {
+    let result = OrderRefund {
         order_id: order.id,
         customer_id: order.customer,
         applied: left_cents > 0,
@@ -147,7 +154,8 @@ async fn preview(
         balance: available,
         debt: owed,
         dry_run: false,
-    }))
+    };
+    Ok(Some(RefundPreview { result, order_state }))
 }
 
 /// Balance and debt after credits are granted: they pay the debt first.

@@ -6,7 +6,7 @@
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, OrderId};
-use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
+use domain::payment::{Mismatch, OrderState, PaymentSource, ReversalKind, ReversalState};
 use domain::sales::CreditWithdrawal;
 use domain::time::Timestamp;
 
@@ -127,6 +127,8 @@ pub struct RefundableSale {
     pub customer: CustomerId,
     /// The money that has not gone back.
     pub left_cents: i64,
+    /// The state of the order that was paid for, if it was a pack; read together with the money.
+    pub order: Option<OrderState>,
     /// The credits that refunds and disputes have taken.
     pub taken: Credits,
     /// When the credits expire.
@@ -137,6 +139,7 @@ pub struct RefundableSale {
 pub async fn find_sale(store: &Store, intent: &str) -> Result<Option<RefundableSale>, StoreError> {
     const SQL: &str = "
         select s.customer_id, s.amount_cents - s.reversed_cents as left_cents,
+               (select o.state from orders o where o.id = s.order_id) as order_state,
                cast(coalesce((select sum(p.taken) from sale_parts p where p.sale_id = s.id), 0) as bigint) as taken,
                (select max(l.expires_at) from sale_parts p join lots l on l.id = p.lot_id
                 where p.sale_id = s.id) as expires_at
@@ -146,6 +149,7 @@ pub async fn find_sale(store: &Store, intent: &str) -> Result<Option<RefundableS
         Ok(RefundableSale {
             customer: row.parse("customer_id", "sales")?,
             left_cents: row.int("left_cents")?,
+            order: row.parse_optional("order_state", "orders")?,
             taken: row.credits("taken")?,
             expires_at: row.optional_time("expires_at")?,
         })

@@ -8,7 +8,6 @@ use store::orders::Order;
 use store::payments;
 use store::reversals::{self, PaymentReversal, RefundableSale, ReversalChange, ReversalEffect};
 use store::{Store, testing, unmatched};
-use test_databases::both_databases;
 
 use crate::payments::{
     available, dispute, invoice, month, ordered, paid, payer, refund, reversal, state_of, taken,
@@ -50,7 +49,7 @@ async fn sale(store: &Store, intent: &str) -> Option<RefundableSale> {
     reversals::find_sale(store, intent).await.unwrap()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_preview_shows_what_a_refund_would_change_and_stores_nothing() {
     let store = testing::store().await;
     let (caller, order) = buyer(&store, "pi_1").await;
@@ -65,13 +64,16 @@ async fn a_preview_shows_what_a_refund_would_change_and_stores_nothing() {
     assert_eq!(figures(&store, &caller).await, (20, 0));
     assert_eq!(state_of(&store, &order).await, OrderState::Paid);
     assert_eq!(sale(&store, "pi_1").await.unwrap().left_cents, 999);
+    assert_eq!(sale(&store, "pi_1").await.unwrap().order, Some(OrderState::Paid));
     assert_eq!(booked(&store, &all).await, first);
+    let after = sale(&store, "pi_1").await.unwrap();
+    assert_eq!((after.left_cents, after.order), (0, Some(OrderState::Refunded)));
     assert_eq!(figures(&store, &caller).await, (0, 80));
     assert_eq!(previewed(&store, &all).await, None, "it is recorded");
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_preview_of_an_unknown_payment_leaves_nothing_for_the_operator() {
     let store = testing::store().await;
     buyer(&store, "pi_1").await;
@@ -84,7 +86,7 @@ async fn a_preview_of_an_unknown_payment_leaves_nothing_for_the_operator() {
     assert_eq!(unmatched::list(&store, 10).await.unwrap(), []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_jobs_that_follow_a_reversal_are_enqueued_once_with_it() {
     let store = testing::store().await;
     let (caller, order) = buyer(&store, "pi_1").await;
@@ -108,7 +110,7 @@ async fn the_jobs_that_follow_a_reversal_are_enqueued_once_with_it() {
     assert_eq!(waiting().await, 2);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_reversal_whose_jobs_cannot_be_enqueued_is_not_recorded() {
     let store = testing::store().await;
     let (caller, _) = buyer(&store, "pi_1").await;
@@ -125,7 +127,7 @@ async fn a_reversal_whose_jobs_cannot_be_enqueued_is_not_recorded() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_sale_shows_the_money_and_credits_that_are_left_of_it() {
     let store = testing::store().await;
     let (_, payer) = payer(&store).await;
@@ -152,7 +154,7 @@ async fn a_sale_shows_the_money_and_credits_that_are_left_of_it() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn more_money_than_was_charged_takes_no_more_than_was_sold() {
     let store = testing::store().await;
     let (caller, order) = buyer(&store, "pi_1").await;
@@ -168,7 +170,7 @@ async fn more_money_than_was_charged_takes_no_more_than_was_sold() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refund_takes_nothing_from_other_packs_and_other_customers() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -188,7 +190,7 @@ async fn a_refund_takes_nothing_from_other_packs_and_other_customers() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_dispute_ends_the_same_whatever_order_its_states_arrive_in() {
     const STATES: [ReversalState; 3] =
         [ReversalState::Waiting, ReversalState::Standing, ReversalState::Undone];
@@ -216,7 +218,7 @@ async fn a_dispute_ends_the_same_whatever_order_its_states_arrive_in() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_dispute_takes_what_its_latest_state_says() {
     let store = testing::store().await;
     let (caller, order) = buyer(&store, "pi_1").await;
@@ -233,7 +235,7 @@ async fn a_dispute_takes_what_its_latest_state_says() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refund_of_nothing_is_recorded_and_takes_nothing() {
     let store = testing::store().await;
     let (caller, order) = buyer(&store, "pi_1").await;
@@ -251,7 +253,7 @@ async fn a_refund_of_nothing_is_recorded_and_takes_nothing() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_debt_of_a_refund_goes_away_with_the_refund() {
     let store = testing::store().await;
     let (caller, _) = buyer(&store, "pi_1").await;
@@ -270,7 +272,7 @@ async fn the_debt_of_a_refund_goes_away_with_the_refund() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn money_that_goes_back_turns_automatic_top_up_off_once() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -288,7 +290,7 @@ async fn money_that_goes_back_turns_automatic_top_up_off_once() {
     assert_eq!((settings.enabled, settings.stopped_reason.as_deref()), (false, Some("refund")));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_refunds_of_one_payment_take_its_credits_once() {
     let store = testing::store().await;
     let (caller, order) = buyer(&store, "pi_1").await;
