@@ -406,9 +406,7 @@ fn read_usage(
 fn main() {
     let mut criterion = Criterion::default().configure_from_args().sample_size(20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let stores =
-        runtime.block_on(async { [Some(testing::sqlite().await), testing::postgres().await] });
-    for store in stores.into_iter().flatten() {
+    for store in [runtime.block_on(testing::store())] {
         let caller = runtime.block_on(BenchCaller::register(&store));
         let spent = Arc::new(WriterTime::default());
         let (meter, writer) = start(&runtime, &store, &spent);

@@ -1,15 +1,15 @@
 //! A fresh database for a test.
 //!
-//! A test of both kinds is two tests, made with `#[both_databases]` of the crate `test_databases`.
-//! SQLite is always available. PostgreSQL is if `CREATOR_GATEWAY_TEST_POSTGRES` has the URL of a
-//! server with a role that may create databases. With `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` its
-//! absence is a failure, so that nothing is skipped silently. PostgreSQL databases are copies of a
-//! template that is migrated once for each state of the migrations, and are dropped at the end.
+//! The run chooses the kind of database that `store` creates: `CREATOR_GATEWAY_TEST_DATABASE` is
+//! `sqlite` (also if it is not set) or `postgresql`. PostgreSQL needs the URL of a server with a
+//! role that may create databases in `CREATOR_GATEWAY_TEST_POSTGRES`; `scripts/postgres run` starts
+//! one. A test that needs PostgreSQL whatever the run chooses is ignored with the reason "needs
+//! PostgreSQL", and run by `--run-ignored`. PostgreSQL databases are copies of a template that is
+//! migrated once for each state of the migrations, and are dropped at the end.
 #![expect(
     clippy::expect_used,
     clippy::panic,
     clippy::missing_panics_doc,
-    clippy::print_stderr,
     reason = "a test that cannot prepare must fail"
 )]
 
@@ -27,8 +27,11 @@ use crate::{OpenOptions, Store, StoreError, migrations};
 
 /// The environment variable with the URL of a PostgreSQL server.
 pub const POSTGRES_URL: &str = "CREATOR_GATEWAY_TEST_POSTGRES";
-/// The environment variable that makes PostgreSQL mandatory.
-pub const REQUIRE_POSTGRES: &str = "CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES";
+/// The environment variable that chooses the kind of database of a run.
+pub const DATABASE: &str = "CREATOR_GATEWAY_TEST_DATABASE";
+
+/// The environment variable that makes tests of many samples take all of them, if it is `1`.
+pub const WHOLE: &str = "CREATOR_GATEWAY_TEST_WHOLE";
 
 /// Advisory lock for creating the template, across all processes. Any number that nothing else
 /// uses.
@@ -48,33 +51,27 @@ enum DatabaseHome {
     Server { admin: Box<PgConnectOptions>, name: String },
 }
 
-tokio::task_local! {
-    /// The kind of database that the running test is about.
-    static TESTED: DatabaseKind;
-}
-
-/// Runs a test on SQLite.
-pub async fn on_sqlite(test: impl Future<Output = ()>) {
-    Box::pin(TESTED.scope(DatabaseKind::Sqlite, test)).await;
-}
-
-/// Runs a test on PostgreSQL. Without a server it says on stderr that it does nothing, or fails if
-/// one is required.
-pub async fn on_postgres(test: impl Future<Output = ()>) {
-    if server().is_some() {
-        Box::pin(TESTED.scope(DatabaseKind::Postgres, test)).await;
-    } else {
-        eprintln!("not run: {POSTGRES_URL} names no server");
-    }
-}
-
-/// A fresh store of the kind that the test is about. Only in a test of both databases.
+/// A fresh store of the kind that the run has chosen.
 pub async fn store() -> TestStore {
-    let kind = TESTED.try_with(|kind| *kind).expect("the test has `#[both_databases]`");
-    match kind {
+    match chosen() {
         DatabaseKind::Sqlite => sqlite().await,
-        DatabaseKind::Postgres => postgres().await.expect("a PostgreSQL server"),
+        DatabaseKind::Postgres => postgres().await,
     }
+}
+
+/// The kind of database that the run has chosen.
+pub fn chosen() -> DatabaseKind {
+    match std::env::var(DATABASE).as_deref() {
+        Err(_) | Ok("sqlite") => DatabaseKind::Sqlite,
+        Ok("postgresql") => DatabaseKind::Postgres,
+        Ok(other) => panic!("{DATABASE} is {other:?}, not \"sqlite\" or \"postgresql\""),
+    }
+}
+
+/// How many samples a test takes, or how few it leaves out: `whole` in a full run, `short` in
+/// others.
+pub fn samples(short: usize, whole: usize) -> usize {
+    if std::env::var(WHOLE).is_ok_and(|value| value == "1") { whole } else { short }
 }
 
 /// A fresh SQLite store.
@@ -87,10 +84,9 @@ pub async fn sqlite() -> TestStore {
     TestStore { store: Some(store), options, home: DatabaseHome::Folder { _folder: folder } }
 }
 
-/// A fresh PostgreSQL store, if a server is configured.
-pub async fn postgres() -> Option<TestStore> {
-    let url = server()?;
-    let admin = PgConnectOptions::from_str(&url).expect("a PostgreSQL URL");
+/// A fresh PostgreSQL store.
+pub async fn postgres() -> TestStore {
+    let admin = PgConnectOptions::from_str(&server()).expect("a PostgreSQL URL");
     let mut connection = admin.connect().await.expect("the PostgreSQL server responds");
     let template = template(&admin, &mut connection).await;
     let name = format!("cgw_test_{}", unique());
@@ -101,19 +97,18 @@ pub async fn postgres() -> Option<TestStore> {
         ..OpenOptions::new(admin.clone().database(&name).to_url_lossy())
     };
     let store = Store::open(&options).await.expect("PostgreSQL opens");
-    Some(TestStore {
+    TestStore {
         store: Some(store),
         options,
         home: DatabaseHome::Server { admin: Box::new(admin), name },
-    })
+    }
 }
 
-/// The URL of the PostgreSQL server, if one is configured.
-fn server() -> Option<String> {
-    let url = std::env::var(POSTGRES_URL).ok();
-    let required = std::env::var(REQUIRE_POSTGRES).is_ok_and(|value| value == "1");
-    assert!(url.is_some() || !required, "{REQUIRE_POSTGRES} is set, but {POSTGRES_URL} is not");
-    url
+/// The URL of the PostgreSQL server.
+fn server() -> String {
+    std::env::var(POSTGRES_URL).unwrap_or_else(|_| {
+        panic!("{POSTGRES_URL} names no PostgreSQL server: use scripts/postgres run")
+    })
 }
 
 /// Runs a statement that no function of the store would run, and returns the number of rows it

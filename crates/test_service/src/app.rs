@@ -390,7 +390,8 @@ fn config(
         add(format!("[secrets]\nmaster_keys = [{key:?}]"));
     }
     // A busy machine is slow, so timeouts are long except in the tests that set them.
-    add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
+    add("[metering]\nqueue_age_max_ms = 60000\ncommit_wait_max_ms = 60000\n\
+         hold_wait_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
         .to_owned());
     add("[http.timeouts]\nstream_after_ms = 60000".to_owned());
     add("[passwords]\nwaiting_max = 1000".to_owned());

@@ -38,16 +38,13 @@ const MUTE: [&str; 3] = [
      end $$",
 ];
 
-/// Runs a test on three nodes if PostgreSQL is configured; SQLite always has one node.
+/// Runs a test on three nodes, on PostgreSQL: SQLite always has one node.
 pub async fn on_three_nodes<S, F>(overrides: &str, script: S, test: F)
 where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
     F: AsyncFn(Nodes) -> Nodes,
 {
-    // `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` makes its absence a failure.
-    if let Some(database) = store::testing::postgres().await {
-        play(database, overrides, script, test).await;
-    }
+    play(store::testing::postgres().await, overrides, script, test).await;
 }
 
 /// The same with a platform created by the test.
@@ -55,9 +52,7 @@ pub async fn on_three_nodes_of<F>(raw: RawPlatform, test: F)
 where
     F: AsyncFn(Nodes) -> Nodes,
 {
-    if let Some(database) = store::testing::postgres().await {
-        play_on(database, "", raw, test).await;
-    }
+    play_on(store::testing::postgres().await, "", raw, test).await;
 }
 
 /// Runs a test on three nodes that receive each other's notices, and on three that do not: notices
@@ -68,12 +63,11 @@ where
     F: AsyncFn(Nodes) -> Nodes,
 {
     on_three_nodes(overrides, script.clone(), &test).await;
-    if let Some(database) = store::testing::postgres().await {
-        for statement in MUTE {
-            store::testing::run_raw(&database, statement).await.unwrap();
-        }
-        play(database, overrides, script, test).await;
+    let database = store::testing::postgres().await;
+    for statement in MUTE {
+        store::testing::run_raw(&database, statement).await.unwrap();
     }
+    play(database, overrides, script, test).await;
 }
 
 async fn play<S, F>(database: store::testing::TestStore, overrides: &str, script: S, test: F)

@@ -2,7 +2,6 @@
 //! accounts, and an account stays off until it is switched on.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::subscriber::{active, selling, slots_on};
 use test_service::{Client, Reply, TestApp, with_app};
 
@@ -24,7 +23,7 @@ async fn noted(client: &Client, action: &str) -> Vec<(String, Value)> {
     list["entries"].as_array().unwrap().iter().map(of).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_that_is_switched_off_is_refused_until_switched_on() {
     with_app(async |app| {
         let customer = app.customer(100).await;
@@ -70,7 +69,7 @@ async fn an_account_that_is_switched_off_is_refused_until_switched_on() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn switching_on_needs_a_slot_and_a_freed_slot_goes_to_a_waiting_account() {
     selling(async |app| {
         let customer = app.customer(100).await;
@@ -109,7 +108,7 @@ async fn switching_on_needs_a_slot_and_a_freed_slot_goes_to_a_waiting_account() 
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_shows_an_account_that_gets_the_slot_of_a_deleted_one() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -129,7 +128,7 @@ async fn the_audit_list_shows_an_account_that_gets_the_slot_of_a_deleted_one() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_switches_its_own_accounts_and_sees_no_others() {
     selling(async |app| {
         let owner = app.with_key(&app.customer(100).await.key);
@@ -190,7 +189,7 @@ async fn a_wrong_state_is_reported_and_changes_nothing() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_an_account_that_is_switched_off_fails_without_cost() {
     with_app(async |app| {
         let (_, client, account) = app.ready(ALPHA, 20).await;

@@ -2,7 +2,6 @@
 //! deleted.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::platform::{RawPlatform, Script};
 use test_service::{Client, Reply, TestApp, with_app};
 
@@ -21,7 +20,7 @@ async fn connect(app: &TestApp, client: &Client, platform: &str, creator: &str) 
     client.post(IMPORT, &import(app, platform, creator)).await
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_of_every_platform_is_connected_listed_and_used() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(100).await.key);
@@ -63,7 +62,7 @@ async fn an_account_of_every_platform_is_connected_listed_and_used() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_that_the_platform_refuses_are_not_connected() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -87,7 +86,7 @@ async fn credentials_that_the_platform_refuses_are_not_connected() {
 }
 
 /// The platform says to whom credentials belong; a wrong id beside valid credentials is refused.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_id_that_does_not_match_the_credentials_is_refused() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -149,7 +148,7 @@ async fn a_creator_id_that_is_a_word_of_our_paths_is_refused() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_creator_id_in_use_on_another_platform_is_refused() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -167,7 +166,7 @@ async fn a_creator_id_in_use_on_another_platform_is_refused() {
 }
 
 /// A second import is an update: its credentials are used from the next call on.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_import_replaces_the_credentials() {
     let database = store::testing::store().await;
     let raw = RawPlatform::playing(|_, _| Script::json(200, "{}")).await;
@@ -245,7 +244,7 @@ async fn a_failing_platform_confirms_nothing() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_account_is_gone_and_its_calls_stay_in_the_log() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 10).await;

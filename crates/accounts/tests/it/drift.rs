@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::refusals::{others_on, state_of, state_of_platform};
 use test_service::client::Client;
@@ -95,7 +94,7 @@ async fn gauge(stage: &Stage, platform: &str, kind: &str) -> String {
     line.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_that_disappears_for_several_customers_degrades_its_platform() {
     on_changing(async |stage, clients, changes| {
         changes.to(404);
@@ -123,7 +122,7 @@ async fn a_route_that_disappears_for_several_customers_degrades_its_platform() {
 }
 
 /// Another customer's calls succeed all the time, so it does not refuse everyone.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_account_is_marked_for_a_platform_that_refuses_unusually_many() {
     on_changing(async |stage, clients, changes| {
         let healthy = others_on(&stage, ALPHA, &auth(ALPHA), 1).await.remove(0).1;
@@ -162,7 +161,7 @@ async fn no_account_is_marked_for_a_platform_that_refuses_unusually_many() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_wrong_ids_of_one_customer_do_not_degrade_a_platform() {
     on_changing(async |stage, clients, changes| {
         each_calls(&clients[1..], SOCIAL, 2, 200).await;
@@ -184,7 +183,7 @@ async fn the_wrong_ids_of_one_customer_do_not_degrade_a_platform() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_that_lose_their_envelope_degrade_their_platform() {
     let is_lost = Arc::new(AtomicU16::new(0));
     let make = async || {

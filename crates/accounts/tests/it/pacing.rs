@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use test_databases::both_databases;
 use tokio::task::JoinSet;
 
 use super::refusals::{Play, others_on};
@@ -39,7 +38,7 @@ async fn waits(app: &TestApp) -> u64 {
     counter(app, "waits", "reads").await
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_beyond_the_pace_are_refused_free_of_charge_and_keep_their_key() {
     let paced = pacing(ALPHA, "writes = { per_second = 0.1, burst = 2 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -70,7 +69,7 @@ async fn calls_beyond_the_pace_are_refused_free_of_charge_and_keep_their_key() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_wait_for_their_turn_without_holding_credits() {
     let paced = pacing(ALPHA, "reads = { per_second = 0.2, burst = 1 }\nmax_wait_ms = 10000");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -102,7 +101,7 @@ async fn calls_wait_for_their_turn_without_holding_credits() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_gives_its_turn_to_the_next() {
     let paced = pacing(ALPHA, "reads = { per_second = 0.1, burst = 1 }\nmax_wait_ms = 10000");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -139,7 +138,7 @@ async fn a_caller_that_leaves_gives_its_turn_to_the_next() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sensitive_routes_have_a_pace_of_their_own() {
     let paced = pacing(ALPHA, "sensitive = { per_second = 0.1, burst = 1 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -156,7 +155,7 @@ async fn sensitive_routes_have_a_pace_of_their_own() {
 }
 
 /// A call that is refused for its balance leaves its turn to others.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_is_not_sent_does_not_use_the_pace() {
     let paced = pacing(ALPHA, "writes = { per_second = 0.1, burst = 1 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -175,7 +174,7 @@ async fn a_call_that_is_not_sent_does_not_use_the_pace() {
 }
 
 /// The identity check of an import is a read, and the refresh of a token a write.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn identity_checks_and_token_refreshes_count() {
     let database = store::testing::store().await;
     let play = Play::default();
@@ -204,7 +203,7 @@ async fn identity_checks_and_token_refreshes_count() {
     Box::pin(played).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_waits_for_its_turn() {
     with_app(async |mut app| {
         app.stop_service().await;
@@ -244,7 +243,7 @@ async fn an_export_waits_for_its_turn() {
 }
 
 /// Twenty calls at the same time never exceed the pace.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_calls_never_exceed_the_pace() {
     let paced = pacing(ALPHA, "reads = { per_second = 0.1, burst = 5 }");
     on_stage(ALPHA, &paced, fine, async |stage| {

@@ -4,7 +4,6 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use test_databases::both_databases;
 
 use super::refusals::{Play, becomes_of, on_delta, others_on, state_of, state_of_platform};
 use test_service::client::Client;
@@ -43,7 +42,7 @@ async fn becomes(stage: &Stage, expected: &str) {
     becomes_of(&stage.client, DELTA, expected).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_customers_invalid_accounts_do_not_stop_other_refreshes() {
     on_delta(async |stage, play| {
         let owner = stage.app.customer(CREDITS).await;
@@ -71,7 +70,7 @@ async fn one_customers_invalid_accounts_do_not_stop_other_refreshes() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_that_refuses_everyone_even_at_its_token_endpoint_is_marked_instead_of_accounts()
 {
     on_delta(async |stage, play| {
@@ -103,7 +102,7 @@ async fn a_platform_that_refuses_everyone_even_at_its_token_endpoint_is_marked_i
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_are_refreshed_while_a_platform_refuses_everyone_and_a_success_ends_it() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
@@ -127,7 +126,7 @@ async fn tokens_are_refreshed_while_a_platform_refuses_everyone_and_a_success_en
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_with_an_invalid_refresh_token_is_marked_while_its_platform_refuses_everyone() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
@@ -153,7 +152,7 @@ async fn an_account_with_an_invalid_refresh_token_is_marked_while_its_platform_r
 }
 
 /// Nothing is sent with an expired token that cannot be refreshed.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_endpoint_that_refuses_this_service_marks_its_platform_once_tokens_have_expired() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
@@ -200,7 +199,7 @@ async fn refuse_everybody(app: &TestApp) -> Vec<(Client, String)> {
     callers
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_from_a_platform_that_refuses_everyone_is_retryable() {
     with_app(async |app| {
         let callers = refuse_everybody(&app).await;
@@ -224,7 +223,7 @@ async fn an_import_from_a_platform_that_refuses_everyone_is_retryable() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_waits_for_a_platform_that_refuses_everyone_and_then_continues() {
     with_app(async |app| {
         let callers = refuse_everybody(&app).await;
@@ -252,7 +251,7 @@ async fn an_export_waits_for_a_platform_that_refuses_everyone_and_then_continues
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_waits_at_most_a_day_and_is_then_free() {
     with_app(async |app| {
         let callers = refuse_everybody(&app).await;
@@ -275,7 +274,7 @@ async fn an_export_waits_at_most_a_day_and_is_then_free() {
 }
 
 /// A refused account may be the start of an outage.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_a_refused_account_is_retried_before_it_fails() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 100).await;

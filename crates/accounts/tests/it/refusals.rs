@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::app::Customer;
 use test_service::at_once;
 use test_service::client::Client;
@@ -118,7 +117,7 @@ pub(super) fn calls(stage: &Stage) -> Vec<Seen> {
     calls.into_iter().filter(|call| call.target() != "/oauth/token").collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_token_is_refreshed_and_the_call_is_sent_once_more() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -155,7 +154,7 @@ async fn a_refused_token_is_refreshed_and_the_call_is_sent_once_more() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_refused_calls_refresh_the_token_once() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -174,7 +173,7 @@ async fn twenty_refused_calls_refresh_the_token_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_with_a_refused_refresh_is_marked_and_recovers_automatically() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -199,7 +198,7 @@ async fn an_account_with_a_refused_refresh_is_marked_and_recovers_automatically(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_token_endpoint_marks_no_account() {
     on_delta(async |mut stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -283,7 +282,7 @@ async fn gauge(stage: &Stage) -> String {
     line.unwrap_or_default().rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_that_refuses_everyone_for_a_minute_marks_no_account_and_costs_nothing() {
     on_alpha(async |stage, play| {
         let others = others(&stage, 5).await;
@@ -321,7 +320,7 @@ async fn a_platform_that_refuses_everyone_for_a_minute_marks_no_account_and_cost
 
 /// Two accounts are too few to blame the platform: they are marked, and the first success of each
 /// clears its mark.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_refused_accounts_recover_without_an_import_once_the_platform_accepts_them() {
     on_alpha(async |stage, play| {
         let others = others(&stage, 1).await;
@@ -349,7 +348,7 @@ async fn two_refused_accounts_recover_without_an_import_once_the_platform_accept
 }
 
 /// Accounts that are refused together are marked as long as other accounts' calls succeed.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_refused_while_others_succeed_are_marked() {
     let is_dead = Arc::new(AtomicBool::new(false));
     let make = async || {

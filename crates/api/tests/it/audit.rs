@@ -1,7 +1,6 @@
 //! The audit list: entries with ids of their own, and structured details.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, TestApp, with_app};
 
 async fn entries(client: &Client, query: &str) -> Vec<Value> {
@@ -25,7 +24,7 @@ async fn written_before(app: &TestApp, customer: &str, number: u8) -> String {
     id
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_have_structured_details() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
@@ -68,7 +67,7 @@ async fn entries_have_structured_details() {
 }
 
 /// Ids of the audit list differ from those of the ledger, and paging accepts both spellings.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn audit_ids_have_their_own_prefix_and_old_entries_stay_readable() {
     with_app(async |app| {
         let (customer, client, _) = app.ready("platform_alpha", 5).await;
@@ -96,7 +95,7 @@ async fn audit_ids_have_their_own_prefix_and_old_entries_stay_readable() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prefix_of_actions_is_text_and_no_pattern() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -122,7 +121,7 @@ async fn a_prefix_of_actions_is_text_and_no_pattern() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_a_filtered_list_are_the_whole_and_a_foreign_entry_opens_nothing() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::processor::{PACK, PACK_CREDITS, balance};
 use test_service::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling, slots_on};
 use test_service::{Client, Reply, TestApp, at_once, with_app};
@@ -48,7 +47,7 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
 
 /// A killed process leaves its lease on the change. On SQLite no other process can hold it; on
 /// PostgreSQL another node may.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_a_change_left_by_a_killed_process_resumes_at_the_next_start() {
     const LEASED: &str =
         "update slot_changes set leased_until = created_at + 3600000000 where state = 'open'";
@@ -77,7 +76,7 @@ async fn on_sqlite_a_change_left_by_a_killed_process_resumes_at_the_next_start()
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_switch_moves_one_slot() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -100,7 +99,7 @@ async fn a_repeated_switch_moves_one_slot() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_switches_with_one_key_move_one_slot() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -125,7 +124,7 @@ async fn concurrent_switches_with_one_key_move_one_slot() {
 
 /// The change has the same id in every attempt at the request, so that a change already made is
 /// found.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_whose_result_was_lost_in_a_crash_is_found_and_not_repeated() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -144,7 +143,7 @@ async fn a_switch_whose_result_was_lost_in_a_crash_is_found_and_not_repeated() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_continues_a_switch_of_unknown_outcome() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -169,7 +168,7 @@ async fn a_repetition_continues_a_switch_of_unknown_outcome() {
 }
 
 /// The same if a request without the key has continued the change in the meantime.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_completed_in_the_meantime_is_not_repeated() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -192,7 +191,7 @@ async fn a_switch_completed_in_the_meantime_is_not_repeated() {
 }
 
 /// Repeating a switch that was made would move another slot; repeating a number of slots would not.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_key_a_switch_of_unknown_outcome_must_not_be_repeated() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -215,7 +214,7 @@ async fn without_a_key_a_switch_of_unknown_outcome_must_not_be_repeated() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declined_raise_frees_its_key() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -240,7 +239,7 @@ fn pack() -> Value {
     json!({"pack_id": PACK})
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_is_replayed_and_is_the_same_purchase_even_after_a_day() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -268,7 +267,7 @@ async fn a_charge_is_replayed_and_is_the_same_purchase_even_after_a_day() {
 
 /// The address of a page works only while the page is open, or only once, so a repetition requests
 /// it again.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_the_processor_are_requested_again_and_not_replayed() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -298,7 +297,7 @@ async fn pages_of_the_processor_are_requested_again_and_not_replayed() {
 }
 
 /// Another key gets the ids of the pending charge, and no reason to retry in a loop.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pending_charge_is_named_to_other_keys_and_is_not_retryable() {
     with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
@@ -340,7 +339,7 @@ async fn a_pending_charge_is_named_to_other_keys_and_is_not_retryable() {
 }
 
 /// A client secret is never stored, and a repetition returns the current state of the payment.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_of_a_pending_charge_returns_its_current_state() {
     with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;

@@ -5,7 +5,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::{PACK, PACK_CREDITS};
 use test_service::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling, slots_on};
 use test_service::{Client, TestApp, with_app};
@@ -18,7 +17,7 @@ fn top_up(switch: &Value) -> Value {
     wish
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn automatic_top_up_is_turned_on_by_the_field_that_shows_it() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -48,7 +47,7 @@ async fn automatic_top_up_is_turned_on_by_the_field_that_shows_it() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_names_its_order_and_all_that_the_next_step_needs() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -78,7 +77,7 @@ async fn a_charge_names_its_order_and_all_that_the_next_step_needs() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_credits_left_are_called_balance_everywhere() {
     selling(|app| async move {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -94,7 +93,7 @@ async fn the_credits_left_are_called_balance_everywhere() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recurring_amounts_have_a_price_a_currency_and_an_interval() {
     selling(|app| async move {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -118,7 +117,7 @@ async fn recurring_amounts_have_a_price_a_currency_and_an_interval() {
 
 /// A change of plan is not a change of slots, and the actor of an activation is the caller that
 /// made room for the account.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_names_a_change_of_plan_and_the_actor_of_activations() {
     selling(|app| async move {
         let (customer, client) = app.subscriber_of(json!({"plan_id": PLAN}), GOOD_CARD).await;

@@ -1,7 +1,6 @@
 //! The breakdown of spending: whose it is, where a day ends, and that its pages are the whole.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, Reply, TestApp, with_app};
 
 const BREAKDOWN: &str = "/v1/billing/usage/breakdown";
@@ -39,7 +38,7 @@ async fn read(app: &TestApp, client: &Client, account: &str) {
     app.settled(client).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_sees_its_own_spending_unless_it_asks_for_all() {
     with_app(async |app| {
         let (_customer, owner, account) = app.ready("platform_alpha", 100).await;
@@ -62,7 +61,7 @@ async fn a_key_sees_its_own_spending_unless_it_asks_for_all() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_nothing_of_other_keys_and_accounts() {
     with_app(async |app| {
         let (customer, owner, account) = app.ready("platform_alpha", 100).await;
@@ -89,7 +88,7 @@ async fn a_limited_key_sees_nothing_of_other_keys_and_accounts() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_key_keeps_its_spending_and_a_foreign_one_is_not_found() {
     with_app(async |app| {
         let (_customer, owner, account) = app.ready("platform_alpha", 100).await;
@@ -112,7 +111,7 @@ async fn a_deleted_key_keeps_its_spending_and_a_foreign_one_is_not_found() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_day_is_one_of_utc_from_its_first_to_its_last_second() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -139,7 +138,7 @@ async fn a_day_is_one_of_utc_from_its_first_to_its_last_second() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_one_entry_are_the_whole_in_its_order() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;

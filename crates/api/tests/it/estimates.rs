@@ -1,7 +1,6 @@
 //! Estimates: what a request would cost is what it then costs, for every caller and every platform.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, Reply, TestApp, with_app};
 
 const ESTIMATE: &str = "/v1/billing/estimate";
@@ -16,7 +15,7 @@ async fn key_of(app: &TestApp, owner: &Client, limits: Value) -> Client {
     app.with_key(made.json()["api_key"].as_str().unwrap())
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_every_platform_an_estimate_names_the_platform_and_the_price() {
     with_app(async |app| {
         for platform in ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta"] {
@@ -46,7 +45,7 @@ async fn on_every_platform_an_estimate_names_the_platform_and_the_price() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_balance_covers_what_it_can_pay_to_the_credit() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 30).await;
@@ -71,7 +70,7 @@ async fn a_balance_covers_what_it_can_pay_to_the_credit() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_estimate_for_the_accounts_that_they_may_use() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 30).await;
@@ -140,7 +139,7 @@ async fn estimates_leave_room_for_payments() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_the_balance_and_nothing_of_what_was_bought() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 30).await;

@@ -2,7 +2,6 @@
 //! cannot widen its limits.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::nodes::{on_hearing_and_deaf_nodes, read};
 use test_service::platform::{Script, Seen};
 use test_service::stage::{Stage, auth, on_stage};
@@ -55,7 +54,7 @@ async fn second_account(stage: &Stage) {
     assert_eq!(stage.client.post("/v1/connect/import", &import).await.status, 201);
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_shows_a_keys_limits_and_its_use() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let limits = json!({
@@ -79,7 +78,7 @@ async fn the_list_shows_a_keys_limits_and_its_use() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_use_other_than_calls_is_recorded_and_survives_a_restart() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -100,7 +99,7 @@ async fn the_last_use_other_than_calls_is_recorded_and_survives_a_restart() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_limits_are_reported_and_create_no_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let many: Vec<String> = (0..101).map(|number| format!("a{number}")).collect();
@@ -133,7 +132,7 @@ async fn wrong_limits_are_reported_and_create_no_key() {
 }
 
 /// A thousand concurrent calls on a budget of ten: ten of them reach the platform.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_not_exceeded_by_concurrent_calls() {
     on_stage("platform_alpha", FAST, ok, async |stage| {
         stage.grant(10_000).await;
@@ -178,6 +177,7 @@ async fn a_budget_is_not_exceeded_by_concurrent_calls() {
 
 /// All thousand calls with one key, on nodes that receive notices and on nodes that do not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_budget_is_shared_by_all_nodes() {
     on_hearing_and_deaf_nodes(FAST, ok, async |nodes| {
         nodes.stage.grant(10_000).await;
@@ -198,7 +198,7 @@ async fn a_budget_is_shared_by_all_nodes() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_the_platform_did_not_answer_do_not_count_against_the_budget() {
     let script = |_: &Seen, number| Script::json(if number < 3 { 500 } else { 404 }, "{}");
     on_stage("platform_alpha", "", script, async |stage| {
@@ -220,7 +220,7 @@ async fn calls_that_the_platform_did_not_answer_do_not_count_against_the_budget(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_full_again_with_the_next_utc_month() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let budget = json!({"monthly_budget_credits": 2});
@@ -241,7 +241,7 @@ async fn a_budget_is_full_again_with_the_next_utc_month() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replayed_response_needs_no_budget() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let budget = json!({"monthly_budget_credits": 2});
@@ -259,7 +259,7 @@ async fn a_replayed_response_needs_no_budget() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_limits_apply_to_the_next_call() {
     on_stage("platform_alpha", "", ok, async |stage| {
         second_account(&stage).await;
@@ -294,6 +294,7 @@ async fn changed_limits_apply_to_the_next_call() {
 
 /// The limits that a node has cached are compared with those in force when the credits are held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn limits_changed_on_one_node_apply_on_the_others_even_without_notices() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let stage = &nodes.stage;
@@ -321,7 +322,7 @@ async fn limits_changed_on_one_node_apply_on_the_others_even_without_notices() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_key_is_refused_and_sends_nothing() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let expiry = json!({"expires_at": "2026-11-21T12:00:30Z"});
@@ -343,7 +344,7 @@ async fn an_expired_key_is_refused_and_sends_nothing() {
 }
 
 /// With any limit: nothing that a limited key does may lead to a key that may do more.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_cannot_read_or_change_other_keys() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let own = &stage.customer.key_id;
@@ -382,7 +383,7 @@ async fn a_limited_key_cannot_read_or_change_other_keys() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_may_immediately_use_what_it_connects() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let (key, caller) = limited(&stage.app, &stage.client, json!({"accounts": ["ada"]})).await;
@@ -401,7 +402,7 @@ async fn a_limited_key_may_immediately_use_what_it_connects() {
 
 /// However an import ends, only an account that it created joins the list, and for an account
 /// beyond the limits the platform is not called.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_import_does_not_change_the_list_of_a_limited_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         second_account(&stage).await;
@@ -430,7 +431,7 @@ async fn a_refused_import_does_not_change_the_list_of_a_limited_key() {
 }
 
 /// An import of the wrong credentials must not redirect the calls of a name to another account.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_changes_its_identity_only_on_request() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 10).await;
@@ -458,7 +459,7 @@ async fn an_account_changes_its_identity_only_on_request() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_keys_of_a_customer_is_limited() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[keys]\ncount_max = 5").await;
@@ -481,7 +482,7 @@ async fn the_number_of_keys_of_a_customer_is_limited() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_has_changes_of_accounts() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 1).await;
@@ -510,7 +511,7 @@ async fn the_audit_list_has_changes_of_accounts() {
 }
 
 /// All changes of keys are recorded, with who made them.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_has_changes_of_keys() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -555,7 +556,7 @@ async fn the_audit_list_has_changes_of_keys() {
 }
 
 /// Including reads that a platform accepts by `POST`: the method decides (specification 5.2).
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_key_cannot_call_native_writes_of_any_platform() {
     with_app(async |app| {
         let customer = app.customer(100).await;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::platform::{Script, Seen, json_answer};
 use test_service::stage::{CREDITS, on_stage};
 use test_service::{Client, TestApp, at_once, with_app};
@@ -32,7 +31,7 @@ async fn status(app: &TestApp, key: &str) -> u16 {
     app.with_key(key).get(WHOAMI).await.status
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoami_describes_the_key_and_its_limits() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 5).await;
@@ -54,7 +53,7 @@ async fn whoami_describes_the_key_and_its_limits() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_is_shown_once() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -109,7 +108,7 @@ async fn wrong_fields_of_a_key_are_reported() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_invalidates_the_old_secret_and_keeps_the_key() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -125,7 +124,7 @@ async fn a_rotation_invalidates_the_old_secret_and_keeps_the_key() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_with_grace_accepts_both_secrets_until_it_ends() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -143,7 +142,7 @@ async fn a_rotation_with_grace_accepts_both_secrets_until_it_ends() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_may_change_the_scope_or_another_key() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -162,7 +161,7 @@ async fn a_rotation_may_change_the_scope_or_another_key() {
 }
 
 /// Calls that begin after the response to the rotation are refused, however busy the old secret is.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_secret_is_refused_after_the_response_to_the_rotation() {
     with_app(async |app| {
         let (customer, old, account) = app.ready("platform_alpha", 10_000).await;
@@ -188,7 +187,7 @@ async fn the_old_secret_is_refused_after_the_response_to_the_rotation() {
 }
 
 /// The same for a deletion.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_refused_after_the_response_to_its_deletion() {
     with_app(async |app| {
         let (_, owner, account) = app.ready("platform_alpha", 10_000).await;
@@ -214,7 +213,7 @@ async fn a_key_is_refused_after_the_response_to_its_deletion() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_call_of_a_deleted_key_completes_and_is_charged() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let waiting = Arc::clone(&gate);
@@ -259,7 +258,7 @@ async fn call_until(rotated: Arc<AtomicBool>, client: Client, path: String) -> u
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_key_is_refused_permanently() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;

@@ -1,7 +1,6 @@
 //! The ledger page by page, and which spending each caller sees.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::app::Customer;
 use test_service::{Client, TestApp, with_app};
 
@@ -67,7 +66,7 @@ async fn granted(app: &TestApp, customer: &Customer, credits: i64) {
 }
 
 /// A day's usage is listed at the end of the day, after the day's grants.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_whole_ledger_can_be_paged_with_usage_in_its_place() {
     with_app(async |app| {
         let client = history(&app).await;
@@ -106,7 +105,7 @@ async fn the_whole_ledger_can_be_paged_with_usage_in_its_place() {
 
 /// The current day's usage is listed above the grant it was paid from, and never with a time in the
 /// future.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn todays_usage_is_listed_above_the_grant_it_was_paid_from() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -126,7 +125,7 @@ async fn todays_usage_is_listed_above_the_grant_it_was_paid_from() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ledger_is_filtered_by_kind_and_wrong_parameters_are_reported() {
     with_app(async |app| {
         let client = history(&app).await;
@@ -198,7 +197,7 @@ fn told(billing: &Value) -> (Value, Value, Value) {
     (billing["scope"].clone(), billing["key_id"].clone(), today)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_response_says_whose_spending_it_shows_and_unlimited_callers_can_choose() {
     with_app(async |app| {
         let keys = two_keys(&app).await;
@@ -237,7 +236,7 @@ async fn the_response_says_whose_spending_it_shows_and_unlimited_callers_can_cho
 }
 
 /// A key of another customer looks like one that does not exist; a deleted key keeps its usage.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_of_another_customer_and_an_unknown_one_are_not_found() {
     with_app(async |app| {
         let keys = two_keys(&app).await;
@@ -274,7 +273,7 @@ async fn a_key_of_another_customer_and_an_unknown_one_are_not_found() {
 }
 
 /// A key limited to one account sees its own spending and nothing else, whatever it asks for.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_only_its_own_spending() {
     with_app(async |app| {
         let keys = two_keys(&app).await;

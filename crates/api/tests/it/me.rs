@@ -1,13 +1,12 @@
 //! Changes that a customer may make to itself, and those it may not.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::{TestApp, with_app};
 
 const ME: &str = "/v1/auth/me";
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_changes_its_name() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -29,7 +28,7 @@ async fn a_customer_changes_its_name() {
 }
 
 /// The old address stays valid for logins until the link in the email to the new one is used.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_address_is_valid_once_its_link_is_used() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -62,7 +61,7 @@ async fn a_new_address_is_valid_once_its_link_is_used() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_address_needs_the_password_and_a_free_address() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -92,7 +91,7 @@ async fn a_change_of_address_needs_the_password_and_a_free_address() {
 }
 
 /// A customer cannot write any other column of its row.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_other_field_of_a_customer_can_be_written() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;

@@ -1,7 +1,6 @@
 //! The choice of notices: who may make it, and that a change is that change alone.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, Reply, with_app};
 
 const NOTICES: &str = "/v1/notices";
@@ -32,7 +31,7 @@ async fn changes(client: &Client) -> usize {
     audit["entries"].as_array().unwrap().len()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_switch_changes_alone_and_back() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -54,7 +53,7 @@ async fn each_switch_changes_alone_and_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_threshold_and_its_switch_change_independently() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -76,7 +75,7 @@ async fn a_threshold_and_its_switch_change_independently() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_field_changes_nothing_and_the_others_are_not_stored() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -101,7 +100,7 @@ async fn a_wrong_field_changes_nothing_and_the_others_are_not_stored() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_without_full_rights_may_not_choose() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
@@ -126,7 +125,7 @@ async fn keys_without_full_rights_may_not_choose() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_choice_of_one_customer_changes_no_other() {
     with_app(async |app| {
         let (one, other) =

@@ -1,7 +1,6 @@
 //! One call: found by its id or its request's id, by those who may see it and nobody else.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, Reply, TestApp, with_app};
 
 const DAY_S: i64 = 86_400;
@@ -28,7 +27,7 @@ async fn read(app: &TestApp, client: &Client, account: &str, request: &str) -> R
     reply
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_calls_with_one_request_id_a_key_sees_the_newest_that_it_may_see() {
     with_app(async |app| {
         let (_customer, owner, account) = app.ready("platform_alpha", 100).await;
@@ -53,7 +52,7 @@ async fn of_calls_with_one_request_id_a_key_sees_the_newest_that_it_may_see() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_customers_call_and_an_unknown_one_are_refused_in_the_same_words() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -79,7 +78,7 @@ async fn another_customers_call_and_an_unknown_one_are_refused_in_the_same_words
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_id_of_a_callers_that_looks_like_ours_finds_its_call_at_any_time() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -99,7 +98,7 @@ async fn an_id_of_a_callers_that_looks_like_ours_finds_its_call_at_any_time() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_shown_until_retention_removes_it() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[retention]\ncalls_days = 90").await;
@@ -120,7 +119,7 @@ async fn a_call_is_shown_until_retention_removes_it() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_write_is_one_call_that_says_it_had_a_key() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -143,7 +142,7 @@ async fn a_repeated_write_is_one_call_that_says_it_had_a_key() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_call_shows_what_was_held_and_that_nothing_was_charged() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;

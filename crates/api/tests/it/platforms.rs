@@ -1,7 +1,6 @@
 //! Platforms and their routes, which customers read first.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{TestApp, with_app};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -127,7 +126,7 @@ async fn an_unknown_platform_has_no_routes() {
 
 /// A route is verified by its first 2xx, permanently and for all customers; a refusal does not
 /// verify it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_success_verifies_a_route() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;

@@ -1,7 +1,6 @@
 //! Registration: a customer, its first key and a pending trial, created together or not at all.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Reply, TestApp, at_once, with_app};
 
 const BEHIND_A_PROXY: &str = "[http]\ntrusted_proxies = [\"127.0.0.1\"]";
@@ -14,7 +13,7 @@ async fn register(app: &TestApp, form: &Value) -> Reply {
     app.anonymous().post("/v1/auth/register", form).await
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_returns_a_working_key_and_a_pending_trial() {
     with_app(async |app| {
         let form = json!({"email": "Ada@Example.com", "password": "correct horse", "name": "Ada"});
@@ -41,7 +40,7 @@ async fn a_registration_returns_a_working_key_and_a_pending_trial() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn letter_case_makes_no_second_customer() {
     with_app(async |app| {
         assert_eq!(register(&app, &form("ada@example.com")).await.status, 201);
@@ -57,7 +56,7 @@ async fn letter_case_makes_no_second_customer() {
 
 /// Fifty concurrent registrations of one address: one customer, one key, one email, and no orphaned
 /// key.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_registrations_of_one_address_create_one_customer_and_no_orphans() {
     with_app(async |app| {
         let client = app.anonymous();

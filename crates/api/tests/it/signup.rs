@@ -1,11 +1,10 @@
 //! The retired route for registration.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::contract::document;
 use test_service::with_app;
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_retired_signup_is_gone_and_names_its_successor() {
     with_app(async |app| {
         let form = json!({"email": "late@example.com", "password": "correct horse battery"});

@@ -2,7 +2,6 @@
 //! spending, also after retention.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, TestApp, with_app};
 
 const BREAKDOWN: &str = "/v1/billing/usage/breakdown";
@@ -36,7 +35,7 @@ async fn charged(client: &Client) -> i64 {
     -charges.map(|line| line["amount"].as_i64().unwrap()).sum::<i64>()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_costs_more_than_allowed_is_refused_and_free() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -71,7 +70,7 @@ async fn a_request_that_costs_more_than_allowed_is_refused_and_free() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_estimate_is_what_the_request_costs_and_is_free() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 15).await;
@@ -121,7 +120,7 @@ async fn an_estimate_names_every_wrong_field() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_is_stored_and_not_sent_to_the_platform() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -188,7 +187,7 @@ async fn spend(app: &TestApp, client: &Client, account: &str) {
     app.settled(client).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_breakdown_agrees_with_the_ledger() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -220,7 +219,7 @@ async fn the_breakdown_agrees_with_the_ledger() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_breakdown_comes_as_csv_and_in_pages() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -270,7 +269,7 @@ async fn parameters_of_a_breakdown_out_of_range_are_refused() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spending_stays_the_same_after_its_calls_were_removed() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[retention]\nbatch_calls = 2").await;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, TestApp, with_app};
 
 const DAILY: &str = "/v1/billing/usage/daily";
@@ -32,7 +31,7 @@ fn ids(page: &Value) -> Vec<String> {
     calls.iter().map(|call| call["call_id"].as_str().unwrap().to_owned()).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_overview_shows_balance_spend_and_ledger() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -63,7 +62,7 @@ async fn the_overview_shows_balance_spend_and_ledger() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_day_is_listed_and_days_without_calls_are_zero() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -98,7 +97,7 @@ async fn every_day_is_listed_and_days_without_calls_are_zero() {
 }
 
 /// A key sees only its own calls, not those of another key of the same customer.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn usage_belongs_to_a_key_and_survives_its_rotation() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -123,7 +122,7 @@ async fn usage_belongs_to_a_key_and_survives_its_rotation() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_that_keeps_failing_is_reported() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -160,7 +159,7 @@ async fn an_endpoint_that_keeps_failing_is_reported() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_is_filtered_by_status_and_account() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -205,7 +204,7 @@ async fn the_log_is_filtered_by_status_and_account() {
 
 /// The clock stands still, so many calls have the same time: pages of any size must contain each
 /// exactly once.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paging_neither_skips_nor_repeats() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -262,7 +261,7 @@ async fn parameters_out_of_range_are_refused_and_reported() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_is_filtered_by_route_and_tag() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
@@ -283,7 +282,7 @@ async fn the_log_is_filtered_by_route_and_tag() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_call_is_found_by_its_id_and_by_that_of_its_request() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;

@@ -2,7 +2,6 @@
 //! email links to, or through the API.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::log::{catch, everything};
 use test_service::processor::{PACK_CREDITS, balance};
 use test_service::subscriber::GOOD_CARD;
@@ -85,7 +84,7 @@ fn assert_page(reply: &Reply, status: u16, says: &str) {
     assert!(!policy.contains("unsafe"), "{policy}");
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_pending_charge_has_all_that_a_browser_needs_until_it_is_paid() {
     with_app(async |app| {
         let (client, pending) = waiting(&app).await;
@@ -122,7 +121,7 @@ async fn the_pending_charge_has_all_that_a_browser_needs_until_it_is_paid() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_one_click_charge_that_requires_authentication_has_the_same_members() {
     with_app(async |app| {
         let (_, client) = app.with_card(CAREFUL_CARD).await;
@@ -143,7 +142,7 @@ async fn a_one_click_charge_that_requires_authentication_has_the_same_members() 
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_emailed_page_confirms_the_payment() {
     with_app(async |app| {
         let (client, pending) = waiting(&app).await;
@@ -204,7 +203,7 @@ async fn the_page_allows_only_its_own_scripts_and_the_processors() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_that_fails_at_the_bank_is_cancelled_and_cannot_be_paid_later() {
     with_app(async |app| {
         let (client, pending) = waiting(&app).await;
@@ -233,7 +232,7 @@ async fn a_payment_that_fails_at_the_bank_is_cancelled_and_cannot_be_paid_later(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decline_after_the_authentication_has_the_banks_reason() {
     with_app(async |app| {
         let (client, pending) = waiting(&app).await;
@@ -255,7 +254,7 @@ async fn a_decline_after_the_authentication_has_the_banks_reason() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unconfirmed_charge_is_cancelled_after_a_week_and_the_third_turns_top_up_off() {
     with_app(async |app| {
         let (client, first) = waiting(&app).await;
@@ -290,7 +289,7 @@ async fn an_unconfirmed_charge_is_cancelled_after_a_week_and_the_third_turns_top
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_opens_only_its_own_payment_and_only_unchanged() {
     with_app(async |app| {
         let (_, pending) = waiting(&app).await;
@@ -335,7 +334,7 @@ async fn a_link_opens_only_its_own_payment_and_only_unchanged() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_card_is_used_from_the_next_charge_on() {
     with_app(async |app| {
         let (client, pending) = waiting(&app).await;

@@ -3,7 +3,6 @@
 #![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::{PACK_CREDITS, balance};
 use test_service::subscriber::{GOOD_CARD, OFFER, PLAN, active, selling, slots_on};
 use test_service::{Client, TestApp};
@@ -96,7 +95,7 @@ async fn assert_kept(app: &TestApp, client: &Client, card: &str) {
     assert_each_key_is_one_request(app).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_saved_with_a_pack_pays_the_open_renewal() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -123,7 +122,7 @@ async fn a_card_saved_with_a_pack_pays_the_open_renewal() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_synced_card_pays_immediately_and_the_response_lists_the_invoices() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -152,7 +151,7 @@ async fn a_synced_card_pays_immediately_and_the_response_lists_the_invoices() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_chosen_in_the_portal_pays_when_its_event_arrives() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -170,7 +169,7 @@ async fn a_card_chosen_in_the_portal_pays_when_its_event_arrives() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_is_declined_too_is_saved_and_reported_and_the_next_one_pays() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -200,7 +199,7 @@ async fn a_card_that_is_declined_too_is_saved_and_reported_and_the_next_one_pays
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_card_is_tried_again_only_on_request() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -227,7 +226,7 @@ async fn the_same_card_is_tried_again_only_on_request() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_card_can_be_removed_once_another_one_is_saved() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -251,7 +250,7 @@ async fn the_old_card_can_be_removed_once_another_one_is_saved() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_card_pays_all_of_our_subscriptions_and_no_others() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -295,7 +294,7 @@ async fn the_card_pays_all_of_our_subscriptions_and_no_others() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_are_paid_with_the_new_card_as_well() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
@@ -321,7 +320,7 @@ async fn slots_are_paid_with_the_new_card_as_well() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_card_does_not_pay_open_invoices_of_an_ended_subscription() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -373,7 +372,7 @@ async fn stopped_at(app: TestApp, fault: Value) -> TestApp {
     app
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn saving_a_card_resumes_after_a_crash_at_any_step_without_paying_twice() {
     let steps = [
         ("error_before", "customers/{id}"),
@@ -390,7 +389,7 @@ async fn saving_a_card_resumes_after_a_crash_at_any_step_without_paying_twice() 
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resumed_older_card_does_not_replace_a_newer_one() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, &format!("{OFFER}\n[processor]\nretries_max = 0")).await;
@@ -434,7 +433,7 @@ async fn a_sync_without_a_body_equals_one_with_an_empty_body() {
 }
 
 /// The event of a checkout may arrive long after the customer has saved another card.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_event_of_an_older_checkout_does_not_replace_a_newer_card() {
     selling(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -464,7 +463,7 @@ async fn a_late_event_of_an_older_checkout_does_not_replace_a_newer_card() {
 
 /// An older card that was chosen again in the portal stays despite late events, until another card
 /// is saved.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_was_chosen_again_stays_until_another_one_is_saved() {
     selling(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -508,7 +507,7 @@ async fn a_card_that_was_chosen_again_stays_until_another_one_is_saved() {
 
 /// The processor's times are in whole seconds. Of two checkouts that end within one second, the
 /// card of the later one is saved, in whichever order they are reported.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_checkouts_within_one_second_the_later_card_stays() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -538,7 +537,7 @@ async fn of_two_checkouts_within_one_second_the_later_card_stays() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn syncing_the_checkout_of_a_plan_grants_its_first_month() {
     selling(async |app| {
         let customer = app.customer(0).await;

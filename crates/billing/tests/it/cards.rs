@@ -1,13 +1,12 @@
 //! The saved card: read from the processor, and removed there and here.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::processor::{PACK, PACK_CREDITS, balance};
 use test_service::subscriber::{GOOD_CARD, selling};
 use test_service::{TestApp, with_app};
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_card_is_detached_with_all_others_and_does_not_return() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -64,7 +63,7 @@ async fn with_a_session_removing_the_card_needs_the_password() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_removed_while_its_charge_is_open_still_pays_that_charge() {
     with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
@@ -85,7 +84,7 @@ async fn a_card_removed_while_its_charge_is_open_still_pays_that_charge() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_the_processor_detached_is_removed_here_too() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -106,7 +105,7 @@ async fn a_card_that_the_processor_detached_is_removed_here_too() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_card_of_a_subscription_cannot_be_removed_until_the_subscription_ends() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;

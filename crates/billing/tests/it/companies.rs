@@ -2,7 +2,6 @@
 //! by the amount that arrived.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::{Begun, PACK_CENTS, PACK_CREDITS, balance, bookings};
 use test_service::subscriber::{GOOD_CARD, OFFER, PLAN};
 use test_service::{Client, TestApp};
@@ -64,7 +63,7 @@ async fn order(client: &Client) -> Value {
     client.get("/v1/billing/orders").await.json()["orders"][0].clone()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pack_with_tax_on_top_brings_exactly_its_credits_and_an_invoice() {
     to_companies(async |app| {
         let (client, begun) = buyer(&app).await;
@@ -92,7 +91,7 @@ async fn a_pack_with_tax_on_top_brings_exactly_its_credits_and_an_invoice() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_company_with_a_tax_id_accounts_for_the_tax_itself() {
     to_companies(async |app| {
         let (client, begun) = buyer(&app).await;
@@ -119,7 +118,7 @@ async fn a_company_with_a_tax_id_accounts_for_the_tax_itself() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_code_lowers_the_price_of_a_pack_and_not_its_credits() {
     to_companies(async |app| {
         let half = code(&app, "percent_off=50&duration=once", "").await;
@@ -141,7 +140,7 @@ async fn a_code_lowers_the_price_of_a_pack_and_not_its_credits() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refunding_a_discounted_pack_takes_credits_by_what_was_really_paid() {
     to_companies(async |app| {
         let half = code(&app, "percent_off=50&duration=once", "").await;
@@ -166,7 +165,7 @@ async fn refunding_a_discounted_pack_takes_credits_by_what_was_really_paid() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_code_of_100_percent_brings_the_pack_without_a_payment_once() {
     to_companies(async |app| {
         let free = code(&app, "percent_off=100&duration=once", "").await;
@@ -188,7 +187,7 @@ async fn a_code_of_100_percent_brings_the_pack_without_a_payment_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_discounted_month_brings_all_of_its_credits_and_shows_tax() {
     to_companies(async |app| {
         let half = code(&app, "percent_off=50&duration=repeating&duration_in_months=2", "").await;
@@ -218,7 +217,7 @@ async fn a_discounted_month_brings_all_of_its_credits_and_shows_tax() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slot_raise_is_previewed_and_charged_with_tax() {
     to_companies(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -243,7 +242,7 @@ async fn a_slot_raise_is_previewed_and_charged_with_tax() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_sold_something_else_grants_nothing_and_is_reported() {
     to_companies(async |app| {
         let (client, begun) = buyer(&app).await;
@@ -261,7 +260,7 @@ async fn a_page_that_sold_something_else_grants_nothing_and_is_reported() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_of_other_programs_are_neither_granted_nor_reported() {
     to_companies(async |app| {
         let (client, _) = buyer(&app).await;
@@ -287,7 +286,7 @@ async fn payments_of_other_programs_are_neither_granted_nor_reported() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_was_not_recorded_is_found_by_its_payment() {
     to_companies(async |app| {
         let (client, begun) = buyer(&app).await;

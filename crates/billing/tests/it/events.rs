@@ -1,7 +1,6 @@
 //! The webhook: which events are accepted, and that an event that does not fit changes nothing.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::{PACK_CREDITS, balance};
 use test_service::{TestApp, with_app};
 
@@ -87,7 +86,7 @@ async fn a_signed_body_that_is_no_event_is_refused_and_an_unknown_event_accepted
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_with_ids_that_are_too_long_is_refused() {
     with_app(async |app| {
         let kind = "radar.early_fraud_warning.created";
@@ -120,7 +119,7 @@ async fn an_event_with_ids_that_are_too_long_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_of_the_other_mode_and_a_made_up_payment_grant_nothing() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -148,7 +147,7 @@ async fn an_event_of_the_other_mode_and_a_made_up_payment_grant_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_of_another_customer_or_amount_is_recorded_and_grants_nothing() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -188,7 +187,7 @@ async fn a_payment_of_another_customer_or_amount_is_recorded_and_grants_nothing(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_that_cannot_be_processed_is_accepted_and_processed_later() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -212,7 +211,7 @@ async fn an_event_that_cannot_be_processed_is_accepted_and_processed_later() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_an_older_version_are_understood() {
     with_app(async |app| {
         app.event_version("2025-02-24.acacia").await;

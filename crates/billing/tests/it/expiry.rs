@@ -1,7 +1,6 @@
 //! How long credits can be spent, by where they come from.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::TestApp;
 use test_service::client::Client;
 use test_service::subscriber::{GOOD_CARD, OFFER};
@@ -16,7 +15,7 @@ async fn lots(client: &Client) -> Vec<(Value, Value)> {
     lots.map(|lot| (lot["source"].clone(), lot["expires_at"].clone())).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_source_has_its_own_expiry() {
     let overrides = format!("{SETTINGS}{OFFER}");
     let database = store::testing::store().await;

@@ -1,7 +1,6 @@
 //! Invoices and receipts: what was charged, mirrored from the processor.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::Client;
 use test_service::processor::PACK;
 use test_service::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling};
@@ -22,7 +21,7 @@ async fn listings(app: &TestApp) -> usize {
     asked.iter().filter(is_listing).count()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invoices_show_what_was_charged_for_a_plan_slots_and_an_upgrade() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
@@ -60,7 +59,7 @@ async fn invoices_show_what_was_charged_for_a_plan_slots_and_an_upgrade() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listing_invoices_asks_the_processor_once_an_hour_at_most() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -89,7 +88,7 @@ async fn listing_invoices_asks_the_processor_once_an_hour_at_most() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invoices_whose_events_never_arrived_are_listed() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -106,7 +105,7 @@ async fn invoices_whose_events_never_arrived_are_listed() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_invoice_is_open_until_it_is_paid_or_void() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -126,7 +125,7 @@ async fn an_unpaid_invoice_is_open_until_it_is_paid_or_void() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invoices_come_in_pages_and_belong_to_their_customer() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -153,7 +152,7 @@ async fn invoices_come_in_pages_and_belong_to_their_customer() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invoices_of_other_programs_are_not_shown() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -181,7 +180,7 @@ async fn invoices_of_other_programs_are_not_shown() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paid_order_has_a_receipt_however_it_was_paid() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;

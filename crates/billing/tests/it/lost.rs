@@ -2,7 +2,6 @@
 //! processor.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::processor::{PACK, PACK_CREDITS, balance};
 use test_service::subscriber::GOOD_CARD;
 use test_service::{Client, TestApp, with_app};
@@ -49,7 +48,7 @@ async fn a_charge_without_a_response_is_looked_up_and_never_repeated() {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abandoned_charge_that_requires_authentication_is_cancelled() {
     with_app(async |app| {
         let (_, client) = app.with_card(ASKING_CARD).await;
@@ -67,7 +66,7 @@ async fn an_abandoned_charge_that_requires_authentication_is_cancelled() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_checkout_of_yesterday_is_granted_if_paid_and_closed_if_not() {
     with_app(async |app| {
         for (is_paid, state, credits) in [(true, "paid", PACK_CREDITS), (false, "expired", 0)] {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use store::cards::SavedCard;
-use test_databases::both_databases;
 use test_service::TestApp;
 use test_service::app::{Customer, with_app};
 use test_service::client::Client;
@@ -51,7 +50,7 @@ async fn gift(app: &TestApp, customer: &Customer, credits: i64, days: i64) {
     app.staff(grant).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_fall_of_the_balance_is_told_once() {
     with_app(|app| async move {
         let (customer, client, account) = app.ready("platform_alpha", 52).await;
@@ -84,7 +83,7 @@ async fn each_fall_of_the_balance_is_told_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn balances_that_were_low_before_the_first_look_are_not_told() {
     with_app(|app| async move {
         let (_, client, account) = app.ready("platform_alpha", 5).await;
@@ -98,7 +97,7 @@ async fn balances_that_were_low_before_the_first_look_are_not_told() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_told_at_eighty_and_at_hundred_percent() {
     with_app(|app| async move {
         let (_, client, account) = app.ready("platform_alpha", 1_000).await;
@@ -125,7 +124,7 @@ async fn a_budget_is_told_at_eighty_and_at_hundred_percent() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credits_are_told_a_week_before_they_expire() {
     with_app(|app| async move {
         let (customer, client, account) = app.ready("platform_alpha", 1_000).await;
@@ -152,7 +151,7 @@ async fn credits_are_told_a_week_before_they_expire() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_is_told_in_the_month_before_it_expires() {
     with_app(|app| async move {
         let customer = app.customer(0).await;
@@ -176,7 +175,7 @@ async fn a_card_is_told_in_the_month_before_it_expires() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_of_a_subscription_and_its_end_are_told() {
     selling(|app| async move {
         app.running().look_for_notices().await;
@@ -196,7 +195,7 @@ async fn payments_of_a_subscription_and_its_end_are_told() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn automatic_charges_are_told_and_those_at_a_page_are_not() {
     with_app(|app| async move {
         app.running().look_for_notices().await;
@@ -230,7 +229,7 @@ async fn automatic_charges_are_told_and_those_at_a_page_are_not() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_keys_and_exports_are_told() {
     with_app(|app| async move {
         app.running().look_for_notices().await;
@@ -314,7 +313,7 @@ fn card(exp_month: i64, exp_year: i64) -> SavedCard {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_that_is_switched_on_is_told() {
     selling(|app| async move {
         let told = everything_happens(&app, json!({"exports": true})).await;
@@ -336,7 +335,7 @@ async fn everything_that_is_switched_on_is_told() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_is_switched_off_is_told() {
     selling(|app| async move {
         let kinds = [
@@ -360,7 +359,7 @@ async fn nothing_that_is_switched_off_is_told() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_customers_are_told_nothing() {
     with_app(|app| async move {
         let (customer, _, _) = app.ready("platform_alpha", 100).await;
@@ -382,7 +381,7 @@ async fn suspended_customers_are_told_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn choices_are_shown_changed_and_recorded() {
     with_app(|app| async move {
         let client = app.with_key(&app.customer(0).await.key);

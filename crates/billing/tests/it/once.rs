@@ -1,7 +1,6 @@
 //! A payment is granted once, through whichever channels and in whatever order it is reported.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::processor::{PACK_CREDITS, balance, bookings};
 use test_service::{Client, TestApp, at_once, with_app};
 
@@ -78,7 +77,7 @@ fn orders() -> Vec<Vec<Way>> {
     orders
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_reported_in_any_order_is_granted_once() {
     with_app(async |app| {
         let orders = orders();
@@ -100,7 +99,7 @@ async fn a_payment_reported_in_any_order_is_granted_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_reported_concurrently_is_granted_once() {
     with_app(async |app| {
         let app = std::sync::Arc::new(app);

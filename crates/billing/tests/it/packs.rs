@@ -1,7 +1,6 @@
 //! Packs: bought on the checkout page or with one click.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::{PACK, PACK_CENTS, PACK_CREDITS, balance, bookings};
 use test_service::{Reply, TestApp, at_once, with_app};
 
@@ -11,7 +10,7 @@ fn pack() -> Value {
     json!({"pack_id": PACK})
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pack_paid_on_the_page_is_granted_when_its_event_arrives() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -113,7 +112,7 @@ async fn only_configured_packs_are_sold_at_their_price_with_the_operators_pages(
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_one_click_charge_grants_immediately() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -141,7 +140,7 @@ async fn a_one_click_charge_grants_immediately() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_that_requires_authentication_is_granted_only_after_it() {
     with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
@@ -174,7 +173,7 @@ async fn a_charge_that_requires_authentication_is_granted_only_after_it() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_authentication_and_a_declined_card_cost_nothing() {
     with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
@@ -201,7 +200,7 @@ async fn a_failed_authentication_and_a_declined_card_cost_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_with_an_unknown_outcome_is_never_made_twice() {
     let database = store::testing::store().await;
     let overrides = "[processor]\ntimeout_ms = 500\nretries_max = 0";
@@ -264,7 +263,7 @@ async fn a_charge_that_hung_long_ago_is_looked_up_before_a_new_one() {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_clicks_are_one_charge() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -293,7 +292,7 @@ async fn concurrent_clicks_are_one_charge() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_idempotency_key_is_the_same_purchase() {
     with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
@@ -325,7 +324,7 @@ async fn the_same_idempotency_key_is_the_same_purchase() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_and_checkouts_of_another_customer_are_not_found() {
     with_app(async |app| {
         let (_, owner) = app.with_card("4000002760003184").await;
@@ -352,7 +351,7 @@ async fn payments_and_checkouts_of_another_customer_are_not_found() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_page_expires_with_its_order() {
     with_app(async |app| {
         let customer = app.customer(0).await;

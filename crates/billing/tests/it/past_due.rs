@@ -2,7 +2,6 @@
 //! the open invoices are voided and the credit in them is returned.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::subscriber::{
     BIG_PLAN, GOOD_CARD, PLAN, choose, plans_of, selling, slots_on, subscription_of,
 };
@@ -38,7 +37,7 @@ async fn money(app: &TestApp) -> (i64, i64) {
     (sum, customers["data"][0]["balance"].as_i64().unwrap())
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_past_due_subscription_can_be_reduced_but_not_extended() {
     selling(async |app| {
         let client = past_due(&app, 0).await;
@@ -66,7 +65,7 @@ async fn a_past_due_subscription_can_be_reduced_but_not_extended() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_is_refused_until_the_last_invoice_is_paid() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -90,7 +89,7 @@ async fn an_upgrade_is_refused_until_the_last_invoice_is_paid() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_lowered_after_a_late_payment_are_credited() {
     selling(async |app| {
         let client = past_due(&app, 0).await;
@@ -126,7 +125,7 @@ async fn lowered_before_an_unpaid_renewal(app: &TestApp) -> (Client, i64) {
     (client, credit)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_the_last_attempt_the_invoice_is_voided_and_its_credit_returned() {
     selling(async |app| {
         Box::pin(async move {
@@ -154,7 +153,7 @@ async fn after_the_last_attempt_the_invoice_is_voided_and_its_credit_returned() 
 
 /// A later renewal is paid before the attempts of the first one end, so that month's money is no
 /// longer collected.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_invoice_without_further_attempts_is_voided_and_the_subscription_continues() {
     selling(async |app| {
         app.control("rules", json!({"retry_days": [20, 45]})).await;
@@ -183,7 +182,7 @@ async fn an_older_invoice_without_further_attempts_is_voided_and_the_subscriptio
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn giving_up_resumes_after_a_crash_and_returns_the_credit_once() {
     for (kind, path) in [
         ("error_before", "invoices/{id}/void"),

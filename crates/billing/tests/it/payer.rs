@@ -2,7 +2,6 @@
 //! failure.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::{Client, TestApp, with_app};
 
@@ -32,7 +31,7 @@ async fn addresses_sent(app: &TestApp) -> Vec<String> {
     asked.iter().filter_map(address).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processor_gets_the_new_address_after_its_confirmation() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -66,7 +65,7 @@ async fn the_processor_gets_the_new_address_after_its_confirmation() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processor_gets_only_the_last_address_and_none_before_a_purchase() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -88,7 +87,7 @@ async fn the_processor_gets_only_the_last_address_and_none_before_a_purchase() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rate_limit_of_the_processor_is_reported_with_the_time_to_wait() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);

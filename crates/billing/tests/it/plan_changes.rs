@@ -2,7 +2,6 @@
 //! and what was paid for stays until then.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::subscriber::{
     BIG_PLAN, GOOD_CARD, MID_PLAN, PLAN, active, choose, plans_of, selling, selling_three,
     subscription_of,
@@ -16,7 +15,7 @@ async fn mid_subscriber(app: &TestApp) -> Client {
     app.subscriber_of(json!({"plan_id": MID_PLAN}), GOOD_CARD).await.1
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_is_paid_immediately_for_the_rest_of_the_period() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -48,7 +47,7 @@ async fn an_upgrade_is_paid_immediately_for_the_rest_of_the_period() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declined_upgrade_changes_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -68,7 +67,7 @@ async fn a_declined_upgrade_changes_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_downgrade_starts_with_the_next_period_and_then_the_newest_accounts_become_inactive() {
     selling(async |app| {
         let (_, client) = app.subscriber_of(json!({"plan_id": BIG_PLAN}), GOOD_CARD).await;
@@ -106,7 +105,7 @@ async fn a_downgrade_starts_with_the_next_period_and_then_the_newest_accounts_be
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pending_plan_can_be_cancelled_or_replaced_without_money() {
     selling_three(async |app| {
         let (customer, client) = app.subscriber_of(json!({"plan_id": BIG_PLAN}), GOOD_CARD).await;
@@ -143,7 +142,7 @@ async fn a_pending_plan_can_be_cancelled_or_replaced_without_money() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_while_a_downgrade_is_pending_is_priced_from_the_paid_plan() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
@@ -164,7 +163,7 @@ async fn an_upgrade_while_a_downgrade_is_pending_is_priced_from_the_paid_plan() 
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_that_ends_keeps_its_end_and_its_pending_plan_until_an_upgrade() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
@@ -195,7 +194,7 @@ async fn a_subscription_that_ends_keeps_its_end_and_its_pending_plan_until_an_up
 }
 
 /// Both lines of the invoice are zero, yet the more expensive plan applies.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_in_the_last_second_applies_although_it_costs_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -216,7 +215,7 @@ async fn an_upgrade_in_the_last_second_applies_although_it_costs_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preview_of_a_plan_shows_cost_and_credits_and_is_valid_for_ten_minutes() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
@@ -262,7 +261,7 @@ async fn a_preview_of_a_plan_shows_cost_and_credits_and_is_valid_for_ten_minutes
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preview_while_a_downgrade_is_pending_is_priced_from_the_paid_plan() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
@@ -285,7 +284,7 @@ async fn a_preview_while_a_downgrade_is_pending_is_priced_from_the_paid_plan() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preview_of_a_switch_equals_the_next_invoice() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});

@@ -3,7 +3,6 @@
 #![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::app::Customer;
 use test_service::subscriber::{
     BIG_PLAN, GOOD_CARD, MID_PLAN, PLAN, choose, plans_of, selling_three, subscription_of,
@@ -41,7 +40,7 @@ async fn crash(app: &mut TestApp) {
     app.running().look_after_subscriptions().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declined_upgrade_keeps_the_pending_plan() {
     selling_three(async |app| {
         let (_, client) = with_pending(&app).await;
@@ -65,7 +64,7 @@ async fn a_declined_upgrade_keeps_the_pending_plan() {
 }
 
 /// Each case: the request at which the crash happens, and how the processor fails it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_interrupted_at_any_request_is_completed_once() {
     for (kind, after) in
         [("error_before", 0), ("close_after", 0), ("error_before", 1), ("close_after", 1)]
@@ -98,7 +97,7 @@ async fn an_upgrade_interrupted_at_any_request_is_completed_once() {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pending_plan_that_could_not_be_restored_is_restored_after_a_crash() {
     for kind in ["error_before", "hang_before"] {
         selling_three(async |mut app| {
@@ -135,7 +134,7 @@ async fn a_pending_plan_that_could_not_be_restored_is_restored_after_a_crash() {
 
 /// The processor may be unavailable for a day; then the request is not sent again, and the pending
 /// plan is restored.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_never_made_is_given_up_after_a_day_and_the_pending_plan_is_restored() {
     selling_three(async |app| {
         let (_, client) = with_pending(&app).await;

@@ -3,7 +3,6 @@
 use domain::platform::Platform;
 use serde_json::{Value, json};
 use settings::billing::Plan;
-use test_databases::both_databases;
 use test_service::subscriber::{
     BIG_PLAN, GOOD_CARD, MID_PLAN, PLAN, choose, plans_of, selling, selling_three,
     subscription_of as state,
@@ -17,7 +16,7 @@ async fn prices(app: &TestApp, plan: &str) -> Vec<Value> {
     all.filter(|price| price["metadata"]["plan_id"] == plan).cloned().collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processors_price_names_the_version_it_sells() {
     selling(async |app| {
         app.subscriber(GOOD_CARD).await;
@@ -40,7 +39,7 @@ async fn the_processors_price_names_the_version_it_sells() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscribers_keep_the_accounts_of_a_plan_that_is_edited_or_removed() {
     selling(async |mut app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -69,7 +68,7 @@ async fn subscribers_keep_the_accounts_of_a_plan_that_is_edited_or_removed() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_customer_buys_the_edited_plan_at_a_new_price() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -87,7 +86,7 @@ async fn another_customer_buys_the_edited_plan_at_a_new_price() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retired_plan_is_neither_listed_nor_sold_but_its_subscribers_keep_it() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -113,7 +112,7 @@ async fn a_retired_plan_is_neither_listed_nor_sold_but_its_subscribers_keep_it()
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configured_price_that_was_sold_on_other_terms_prevents_the_start() {
     selling(async |mut app| {
         app.subscriber(GOOD_CARD).await;
@@ -143,7 +142,7 @@ async fn a_configured_price_that_was_sold_on_other_terms_prevents_the_start() {
 }
 
 /// Prices from before versions existed name only the plan.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_price_without_a_version_sells_the_configured_plan_while_the_amounts_agree() {
     selling(async |app| {
         let product = "creator_gateway_plan_plan_small";
@@ -177,7 +176,7 @@ async fn a_price_without_a_version_sells_the_configured_plan_while_the_amounts_a
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_to_an_unknown_version_prevents_the_start() {
     selling(async |mut app| {
         app.subscriber(GOOD_CARD).await;
@@ -207,7 +206,7 @@ async fn a_subscription_to_an_unknown_version_prevents_the_start() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn choosing_ones_own_plan_again_changes_to_its_new_version() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -238,7 +237,7 @@ async fn choosing_ones_own_plan_again_changes_to_its_new_version() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retired_plan_cannot_be_chosen_but_a_pending_change_from_it_can_be_cancelled() {
     selling_three(async |mut app| {
         let choice = json!({"plan_id": MID_PLAN});
@@ -270,7 +269,7 @@ async fn a_retired_plan_cannot_be_chosen_but_a_pending_change_from_it_can_be_can
 }
 
 /// A subscription to another product of the same customer at the processor does not concern us.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_to_another_product_is_ignored() {
     selling(async |app| {
         let (customer, client) = app.with_card(GOOD_CARD).await;

@@ -8,7 +8,6 @@ use domain::payment::OrderChannel;
 use serde_json::{Value, json};
 use store::orders::NewOrder;
 use store::payments::{NewPayment, PaidFor};
-use test_databases::both_databases;
 use test_service::app::{TestApp, with_app};
 use test_service::client::Client;
 use test_service::processor::{PACK, PACK_CREDITS, balance, bookings};
@@ -22,7 +21,7 @@ async fn state(client: &Client) -> (String, i64) {
     (shown["status"].as_str().unwrap().to_owned(), limit)
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_payment_without_any_event_is_granted_once_and_matches_the_comparison() {
     with_app(|app| async move {
         let customer = app.customer(0).await;
@@ -63,7 +62,7 @@ async fn a_subscription_without_any_event_is_granted_its_credits() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_round_makes_up_for_all_lost_events() {
     selling(async |app| {
         // Given a processor that sends no events and lists none
@@ -124,7 +123,7 @@ async fn buy(app: &TestApp, client: &Client, pack: &str) {
     app.pay(&page, GOOD_CARD).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_reconciled_together_are_recorded_in_the_order_in_which_they_were_made() {
     selling(async |app| {
         // Given months and packs without events, the first too old for the list of events
@@ -177,7 +176,7 @@ async fn renew_late(app: &TestApp, client: &Client) {
     buy(app, client, "pack_25").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_month_that_was_paid_late_is_recorded_in_its_order() {
     // Both ranges cover all payments; the shorter one does not cover the creation of the invoice.
     for hours in [30, 120] {
@@ -198,7 +197,7 @@ async fn a_month_that_was_paid_late_is_recorded_in_its_order() {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_created_before_the_range_is_read_too() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -293,7 +292,7 @@ async fn round(app: &TestApp, rounds: &mut ReconciliationRounds) -> (RoundOutcom
     (outcome, asked.iter().map(path).collect())
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() {
     selling(async |app| {
         for _ in 0..4 {
@@ -334,7 +333,7 @@ async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() 
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_whose_event_never_arrived_is_found_by_the_next_round() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -367,7 +366,7 @@ async fn a_change_whose_event_never_arrived_is_found_by_the_next_round() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_nodes_one_compares_and_a_dead_ones_claim_expires() {
     selling(async |app| {
         let (mut dead, mut other) = (rounds_of(1), rounds_of(2));
@@ -390,7 +389,7 @@ async fn of_two_nodes_one_compares_and_a_dead_ones_claim_expires() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_processor_that_limits_requests_is_left_alone_for_longer_and_longer() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;

@@ -1,7 +1,6 @@
 //! Refunds and disputes: credits are taken back with the money, and returned when a dispute is won.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::processor::{PACK_CENTS, PACK_CREDITS, balance, bookings};
 use test_service::subscriber::{GOOD_CARD, selling};
 use test_service::{Client, TestApp, with_app};
@@ -21,7 +20,7 @@ async fn status(client: &Client) -> String {
     orders["orders"][0]["status"].as_str().unwrap().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partial_refund_takes_its_share_of_the_credits_and_a_full_one_the_rest() {
     with_app(async |app| {
         let (client, intent) = paid(&app).await;
@@ -47,7 +46,7 @@ async fn a_partial_refund_takes_its_share_of_the_credits_and_a_full_one_the_rest
 
 /// Any refund turns automatic top-up off, even one of slots, which grant no credits. The email says
 /// so once, to customers that had it on.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_so() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -88,7 +87,7 @@ async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_so() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spent_credits_become_a_debt_and_calls_are_refused_until_it_is_paid() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
@@ -121,7 +120,7 @@ async fn spent_credits_become_a_debt_and_calls_are_refused_until_it_is_paid() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_dispute_takes_the_credits_permanently_in_any_order_of_events() {
     with_app(async |app| {
         let (client, intent) = paid(&app).await;
@@ -144,7 +143,7 @@ async fn a_lost_dispute_takes_the_credits_permanently_in_any_order_of_events() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_reported_before_its_payment_grants_and_takes() {
     with_app(async |app| {
         let customer = app.customer(0).await;

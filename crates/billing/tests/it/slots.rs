@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::subscriber::{GOOD_CARD, OFFER, PLAN, active, selling, slots_on};
 use test_service::{Client, Reply, TestApp, at_once};
 
@@ -40,7 +39,7 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
     app.control("switches", switch).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_raise_is_charged_immediately_for_the_rest_of_the_period_and_applies_immediately() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -88,7 +87,7 @@ async fn a_raise_is_charged_immediately_for_the_rest_of_the_period_and_applies_i
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_raise_changes_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -120,7 +119,7 @@ async fn an_unpaid_raise_changes_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setting_the_current_number_changes_nothing_and_costs_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -140,7 +139,7 @@ async fn setting_the_current_number_changes_nothing_and_costs_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lowering_is_refused_while_accounts_use_the_slots_and_credited_afterwards() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
@@ -183,7 +182,7 @@ async fn lowering_is_refused_while_accounts_use_the_slots_and_credited_afterward
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lowering_works_once_enough_accounts_are_switched_off() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
@@ -211,7 +210,7 @@ async fn lowering_works_once_enough_accounts_are_switched_off() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_moves_one_slot_in_one_change_and_the_next_invoice_has_the_difference() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
@@ -256,7 +255,7 @@ async fn a_switch_moves_one_slot_in_one_change_and_the_next_invoice_has_the_diff
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_was_made_counts_even_without_a_response() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -279,7 +278,7 @@ async fn a_change_that_was_made_counts_even_without_a_response() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_request() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -315,7 +314,7 @@ async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_req
 
 /// A slot that was being given up is available again if the change fails, and the audit list says
 /// which account got it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_has_an_account_that_gets_a_slot_because_a_change_failed() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -346,7 +345,7 @@ async fn the_audit_list_has_an_account_that_gets_a_slot_because_a_change_failed(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_or_unavailable_processor_leaves_no_change_open() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -368,7 +367,7 @@ async fn a_locked_or_unavailable_processor_leaves_no_change_open() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_lowered_at_the_processor_make_the_newest_accounts_inactive() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
@@ -397,7 +396,7 @@ async fn slots_lowered_at_the_processor_make_the_newest_accounts_inactive() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_number_of_slots_is_reported_with_its_field() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -432,7 +431,7 @@ async fn an_invalid_number_of_slots_is_reported_with_its_field() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_processor_slots_can_be_read_but_not_changed() {
     let database = store::testing::store().await;
     let offer = format!("{OFFER}\n[processor]\nbase_url = \"\"\n");
@@ -462,7 +461,7 @@ fn tell(report: &str) {
 }
 
 /// Twenty changes of slots and twenty imports race, while another client reads all the time.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_changes_against_twenty_imports_never_exceed_what_is_paid() {
     let rounds: usize = std::env::var(ROUNDS).map_or(2, |rounds| rounds.parse().unwrap());
     let database = store::testing::store().await;

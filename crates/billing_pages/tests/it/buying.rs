@@ -1,7 +1,6 @@
 //! Buying on the processor's page, coming back from it, and the saved card.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::processor::{PACK, PACK_CREDITS, balance};
 use test_service::subscriber::GOOD_CARD;
 use test_service::{TestApp, with_app};
@@ -11,7 +10,7 @@ use super::pages::{ADA, BUY, EVE, HOME, checkout_session, with_card};
 const RETURN: &str = "/console/billing/return";
 const SYNC: &str = "/console/billing/card/sync";
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_form_sent_twice_opens_one_payment_page() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -36,7 +35,7 @@ async fn the_same_form_sent_twice_opens_one_payment_page() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pack_that_is_not_sold_is_marked_and_nothing_is_opened() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -58,7 +57,7 @@ async fn a_pack_that_is_not_sold_is_marked_and_nothing_is_opened() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_back_reads_what_happened_and_nothing_about_anybody() {
     with_app(async |app| {
         let stranger = app.browser();
@@ -87,7 +86,7 @@ async fn who_comes_back_reads_what_happened_and_nothing_about_anybody() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_was_never_saved_is_said_and_one_that_was_is_named() {
     with_app(async |app| {
         let eve = app.member(EVE).await;
@@ -107,7 +106,7 @@ async fn a_card_that_was_never_saved_is_said_and_one_that_was_is_named() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_processor_that_is_away_is_said_and_charges_nothing() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[processor]\nretries_max = 0").await;

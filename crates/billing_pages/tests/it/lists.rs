@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::subscriber::{GOOD_CARD, selling};
 use test_service::{Browser, Page, with_app};
 
@@ -24,7 +23,7 @@ async fn follow(browser: &Browser, page: &Page, words: &str) -> Page {
     next
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_the_balance_are_paged_to_the_first_and_back() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -52,7 +51,7 @@ async fn changes_of_the_balance_are_paged_to_the_first_and_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_stays_while_its_pages_are_turned() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -80,7 +79,7 @@ async fn a_filter_stays_while_its_pages_are_turned() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn text_of_an_operator_is_shown_as_it_was_written() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -103,7 +102,7 @@ async fn text_of_an_operator_is_shown_as_it_was_written() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_are_paged_and_say_how_each_ended() {
     const MORE: &str = "
         with recursive n (i) as (select 1 union all select i + 1 from n where i < 51)
@@ -132,7 +131,7 @@ async fn orders_are_paged_and_say_how_each_ended() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invoice_of_another_customer_and_a_made_up_one_look_the_same() {
     selling(async |app| {
         let (client, browser) = subscribed(&app).await;

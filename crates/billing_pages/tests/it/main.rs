@@ -1,10 +1,5 @@
 //! The pages of billing, as a browser meets them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "an unexpected value must fail the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "an unexpected value must fail the test")]
 
 mod buying;
 mod lists;

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::member::{Member, PASSWORD};
 use test_service::processor::{PACK, PACK_CREDITS, balance};
 use test_service::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling};
@@ -58,7 +57,7 @@ pub(crate) fn checkout_session(page: &Page) -> String {
     rest.get(..end.unwrap_or(rest.len())).unwrap_or_default().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_is_shown_to_a_customer_who_has_nothing() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -102,7 +101,7 @@ async fn without_a_processor_the_pages_say_so_and_sell_nothing() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_click_charges_the_card_once_however_often_the_form_is_sent() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -126,7 +125,7 @@ async fn one_click_charges_the_card_once_however_often_the_form_is_sent() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_that_is_not_ours_charges_nothing() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -151,7 +150,7 @@ async fn a_form_that_is_not_ours_charges_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declined_card_says_why_and_another_one_can_pay() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -176,7 +175,7 @@ async fn a_declined_card_says_why_and_another_one_can_pay() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_that_the_bank_asks_about_has_a_page_until_it_ends() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, ASKING_CARD).await;
@@ -209,7 +208,7 @@ async fn a_payment_that_the_bank_asks_about_has_a_page_until_it_ends() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_confirmed_payment_is_followed_until_its_credits_arrive() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, ASKING_CARD).await;
@@ -237,7 +236,7 @@ async fn a_confirmed_payment_is_followed_until_its_credits_arrive() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_that_fails_at_the_bank_offers_another_card() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, ASKING_CARD).await;
@@ -259,7 +258,7 @@ async fn a_payment_that_fails_at_the_bank_offers_another_card() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_belongs_to_its_customer_alone() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, ASKING_CARD).await;
@@ -310,7 +309,7 @@ async fn a_payment_whose_outcome_is_unknown_is_asked_about_again_by_the_same_for
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn removing_the_card_asks_for_the_password() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -331,7 +330,7 @@ async fn removing_the_card_asks_for_the_password() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn top_up_is_set_changed_and_turned_off() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -365,7 +364,7 @@ async fn top_up_is_set_changed_and_turned_off() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_is_subscribed_to_raised_lowered_and_kept() {
     selling(async |app| {
         let member: Member = app.member(ADA).await;
@@ -408,7 +407,7 @@ async fn a_plan_is_subscribed_to_raised_lowered_and_kept() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_are_previewed_bought_moved_and_given_up() {
     selling(async |app| {
         let (client, browser) = subscribed(&app).await;
@@ -457,7 +456,7 @@ async fn slots_are_previewed_bought_moved_and_given_up() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_in_use_are_named_before_they_can_be_given_up() {
     selling(async |app| {
         let (client, browser) = subscribed(&app).await;
@@ -477,7 +476,7 @@ async fn slots_in_use_are_named_before_they_can_be_given_up() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invoices_and_changes_are_listed_with_their_documents() {
     selling(async |app| {
         let (_, browser) = subscribed(&app).await;
@@ -501,7 +500,7 @@ async fn invoices_and_changes_are_listed_with_their_documents() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_whose_payment_failed_says_what_to_do() {
     selling(async |app| {
         let (_, browser) = subscribed(&app).await;
@@ -521,7 +520,7 @@ async fn a_plan_whose_payment_failed_says_what_to_do() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_portal_is_opened_by_a_form_alone() {
     with_app(async |app| {
         let (_, browser) = with_card(&app, GOOD_CARD).await;
@@ -538,7 +537,7 @@ async fn the_portal_is_opened_by_a_form_alone() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn usage_is_shown_by_what_it_was_for_and_as_a_file() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -566,7 +565,7 @@ async fn usage_is_shown_by_what_it_was_for_and_as_a_file() {
 }
 
 /// More entries than one response of the service has.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_file_of_usage_has_every_entry_once() {
     const MANY: &str = "
         with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500)

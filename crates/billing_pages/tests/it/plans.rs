@@ -1,7 +1,6 @@
 //! Plans and slots: what a page promises is what happens, and refusals say what to do.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::Page;
 use test_service::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, plans_of, selling};
 
@@ -19,7 +18,7 @@ fn cents_after(page: &Page, words: &str) -> i64 {
     digits.parse().unwrap()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_preview_names_is_what_is_charged() {
     selling(async |app| {
         let (client, browser) = subscribed(&app).await;
@@ -42,7 +41,7 @@ async fn what_a_preview_names_is_what_is_charged() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_sent_twice_is_made_once() {
     selling(async |app| {
         let (client, browser) = subscribed(&app).await;
@@ -63,7 +62,7 @@ async fn a_change_sent_twice_is_made_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_changed_is_refused_with_the_way_back() {
     selling(async |app| {
         let (_, browser) = subscribed(&app).await;
@@ -89,7 +88,7 @@ async fn what_cannot_be_changed_is_refused_with_the_way_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_plan_nothing_can_be_changed_and_a_plan_can_be_bought() {
     selling(async |app| {
         let member = app.member(EVE).await;
@@ -114,7 +113,7 @@ async fn without_a_plan_nothing_can_be_changed_and_a_plan_can_be_bought() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_customers_form_changes_no_plan() {
     selling(async |app| {
         let (client, browser) = subscribed(&app).await;
@@ -139,7 +138,7 @@ async fn another_customers_form_changes_no_plan() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_move_that_is_chosen_at_first_can_be_made() {
     selling(async |app| {
         let (_, browser) = subscribed(&app).await;

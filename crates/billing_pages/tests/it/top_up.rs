@@ -1,7 +1,6 @@
 //! The page of automatic top-up: what is typed is what is set, and what turned it off is said.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::PACK;
 use test_service::subscriber::GOOD_CARD;
 use test_service::{Browser, Client, Page, TestApp, with_app};
@@ -28,7 +27,7 @@ async fn set(client: &Client) -> Value {
     client.get("/v1/billing/autotopup").await.json()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decimal_comma_is_refused_and_never_read_as_thousands() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -62,7 +61,7 @@ async fn a_decimal_comma_is_refused_and_never_read_as_thousands() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_values_are_marked_and_the_rule_in_force_stays() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -94,7 +93,7 @@ async fn wrong_values_are_marked_and_the_rule_in_force_stays() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_card_it_cannot_be_turned_on_and_the_page_says_how_to_save_one() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -126,7 +125,7 @@ async fn with_card_of_another(app: &TestApp) -> (Client, Browser) {
     (client, app.browser_of(&member).await)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn removing_the_card_turns_it_off_and_both_pages_say_so() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -153,7 +152,7 @@ async fn removing_the_card_turns_it_off_and_both_pages_say_so() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declined_card_shows_when_it_is_tried_again_and_then_that_it_is_off() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::{Browser, Client, TestApp, with_app};
 
 use super::pages::ADA;
@@ -24,7 +23,7 @@ async fn busy(app: &TestApp, tags: &[&str]) -> (Client, Browser) {
     (client, app.browser_of(&member).await)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_to_group_keeps_the_days_and_marks_itself() {
     with_app(async |app| {
         let (_, browser) = busy(&app, &["a", "b", "b"]).await;
@@ -52,7 +51,7 @@ async fn every_way_to_group_keeps_the_days_and_marks_itself() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_days_are_marked_and_the_usual_ones_are_shown() {
     with_app(async |app| {
         let (_, browser) = busy(&app, &["a"]).await;
@@ -77,7 +76,7 @@ async fn wrong_days_are_marked_and_the_usual_ones_are_shown() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_entries_than_a_page_has_are_turned_to_and_back() {
     const MANY: &str = "
         with recursive n (i) as (select 1 union all select i + 1 from n where i < 51)
@@ -108,7 +107,7 @@ async fn more_entries_than_a_page_has_are_turned_to_and_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_shown_by_their_names_and_names_are_text() {
     with_app(async |app| {
         let (client, browser) = busy(&app, &[]).await;
@@ -136,7 +135,7 @@ async fn keys_are_shown_by_their_names_and_names_are_text() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_file_is_for_who_is_signed_in_and_of_the_days_asked_for() {
     with_app(async |app| {
         let (_, browser) = busy(&app, &["a", "b"]).await;

@@ -1,7 +1,6 @@
 //! Who is not signed in, whose session ended, and who is suspended.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::processor::{PACK, PACK_CREDITS, balance};
 use test_service::subscriber::GOOD_CARD;
@@ -35,7 +34,7 @@ const FORMS: [&str; 9] = [
     "/console/billing/slots/switch",
 ];
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_asks_a_stranger_to_sign_in_and_leads_back() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -60,7 +59,7 @@ async fn every_page_asks_a_stranger_to_sign_in_and_leads_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_form_does_anything_without_a_session_or_without_its_token() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -84,7 +83,7 @@ async fn no_form_does_anything_without_a_session_or_without_its_token() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_whose_session_has_ended_charges_nothing() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;
@@ -104,7 +103,7 @@ async fn a_form_whose_session_has_ended_charges_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_suspended_customer_reads_why_and_can_buy_nothing() {
     with_app(async |app| {
         let (client, browser) = with_card(&app, GOOD_CARD).await;

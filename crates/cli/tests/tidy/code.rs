@@ -6,7 +6,7 @@ use crate::tree::{self, File};
 const LINES_MAX: usize = 500;
 
 /// A word that is limited to some files: (word, where it may occur besides unit tests, why).
-const PLACES: [(&str, &[&str], &str); 5] = [
+const PLACES: [(&str, &[&str], &str); 4] = [
     (
         "sqlx::",
         &["crates/store/"],
@@ -36,7 +36,6 @@ const PLACES: [(&str, &[&str], &str); 5] = [
         &["crates/store/src/migrations.rs"],
         "migrations are listed in one file",
     ),
-    ("#[ignore", &[], "an ignored test protects nothing: make it run or remove it"),
 ];
 
 #[test]
@@ -94,6 +93,40 @@ fn limited_words_stay_in_their_files() {
                 let words = [word];
                 let lines = lines_with(&file, &words).filter(|line| *line <= file.source_lines());
                 findings.extend(lines.map(|line| file.finding(line, reason)));
+            }
+        }
+    }
+    assert_tidy(&findings);
+}
+
+#[test]
+fn a_test_is_ignored_only_if_it_needs_postgresql() {
+    const REASON: &str = " = \"needs PostgreSQL\"]";
+    let mut findings = Vec::new();
+    for file in tree::rust_files() {
+        for (number, line) in file.lines() {
+            let after = line.split_once(concat!("#[", "ignore")).map(|(_, after)| after);
+            if after.is_some_and(|after| after != REASON) {
+                let problem = "an ignored test protects nothing: make it run or remove it";
+                findings.push(file.finding(number, problem));
+            }
+        }
+    }
+    assert_tidy(&findings);
+}
+
+/// `cargo test` is content with a filter that matches nothing, for example after a test has moved.
+#[test]
+fn no_script_runs_tests_that_may_not_exist() {
+    let mut findings = Vec::new();
+    for file in tree::scripts() {
+        for (number, line) in file.lines().filter(|(_, line)| !line.trim_start().starts_with('#')) {
+            if line.contains("cargo test ") && !line.contains(" --doc ") {
+                findings.push(file.finding(number, "use `cargo nextest run --no-tests=fail`"));
+            }
+            let runs = line.contains("cargo nextest run ") && !line.contains(" --no-run");
+            if runs && !line.contains(" --no-tests=fail") {
+                findings.push(file.finding(number, "add `--no-tests=fail`"));
             }
         }
     }

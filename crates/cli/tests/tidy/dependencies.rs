@@ -10,7 +10,7 @@ use crate::assert_tidy;
 use crate::tree::{self, File, Package};
 
 /// The crates of this repository that each of them may use.
-const OURS: [(&str, &[&str]); 37] = [
+const OURS: [(&str, &[&str]); 36] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
@@ -21,7 +21,6 @@ const OURS: [(&str, &[&str]); 37] = [
     ("mail", &["domain"]),
     ("scripted_peer", &[]),
     ("tabular", &[]),
-    ("test_databases", &[]),
     ("transport", &[]),
     ("runtime", &["domain", "store"]),
     (

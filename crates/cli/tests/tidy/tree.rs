@@ -75,6 +75,15 @@ pub(crate) fn documents() -> Vec<File> {
     documents
 }
 
+/// The scripts that run tests, and the recipes of daily commands.
+pub(crate) fn scripts() -> Vec<File> {
+    let root = root();
+    let mut paths = entries(&root.join("scripts"));
+    paths.retain(|path| path.is_file() && !has_extension(path, &["txt", "c"]));
+    paths.push(root.join("justfile"));
+    paths.iter().map(|path| read(path)).collect()
+}
+
 /// One of our crates.
 pub(crate) struct Package {
     pub(crate) name: String,

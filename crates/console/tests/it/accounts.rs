@@ -1,8 +1,6 @@
 //! The page of accounts: connecting with the fields of the catalogue, switching, disconnecting.
-#![expect(clippy::indexing_slicing, reason = "an unexpected value must fail the test")]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::Browser;
 use test_service::member::Member;
 use test_service::{TestApp, with_app};
@@ -39,7 +37,7 @@ fn borrowed(fields: &[(String, String)]) -> Vec<(&str, &str)> {
     fields.iter().map(|(name, value)| (&**name, &**value)).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_of_each_platform_is_connected_with_its_own_fields() {
     with_app(async |app| {
         let (_, browser) = signed_in(&app).await;
@@ -95,7 +93,7 @@ async fn refused_credentials_name_the_platforms_status_and_secrets_are_not_shown
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_is_switched_off_and_on_and_disconnected() {
     with_app(async |app| {
         let (member, browser) = signed_in(&app).await;

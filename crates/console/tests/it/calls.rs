@@ -1,11 +1,5 @@
 //! The call log and one call.
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "an unexpected value must fail the test"
-)]
 
-use test_databases::both_databases;
 use test_service::Browser;
 use test_service::member::Member;
 use test_service::{TestApp, with_app};
@@ -27,7 +21,7 @@ async fn caller(app: &TestApp) -> (Member, Browser) {
     (member, browser)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_shows_calls_and_its_filters_are_in_the_address() {
     with_app(async |app| {
         let (member, browser) = caller(&app).await;
@@ -90,7 +84,7 @@ async fn a_wrong_filter_is_marked_and_the_log_is_shown_without_filters() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_id_leads_to_its_call_which_shows_its_receipt() {
     with_app(async |app| {
         let (member, browser) = caller(&app).await;

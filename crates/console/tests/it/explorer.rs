@@ -2,7 +2,6 @@
 #![expect(clippy::indexing_slicing, reason = "an unexpected value must fail the test")]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::Member;
 use test_service::{Browser, Page};
 use test_service::{TestApp, with_app};
@@ -46,7 +45,7 @@ impl Desk {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_is_sent_with_the_chosen_key_and_its_receipt_is_shown() {
     with_app(async |app| {
         let desk = Desk::new(app, "platform_alpha").await;
@@ -68,7 +67,7 @@ async fn a_read_is_sent_with_the_chosen_key_and_its_receipt_is_shown() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_needs_its_box_ticked_and_is_sent_once() {
     with_app(async |app| {
         let desk = Desk::new(app, "platform_alpha").await;

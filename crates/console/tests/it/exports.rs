@@ -1,8 +1,6 @@
 //! The pages of exports: requested, watched, downloaded, cancelled, deleted.
-#![expect(clippy::indexing_slicing, reason = "an unexpected value must fail the test")]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::member::Member;
 use test_service::{Browser, Page};
 use test_service::{TestApp, with_app};
@@ -41,7 +39,7 @@ impl Desk {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_is_started_watched_and_downloaded() {
     with_app(async |app| {
         let desk = Desk::new(app).await;
@@ -84,7 +82,7 @@ async fn an_export_is_started_watched_and_downloaded() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_form_starts_one_export_and_wrong_fields_are_named() {
     with_app(async |app| {
         let desk = Desk::new(app).await;
@@ -114,7 +112,7 @@ async fn a_repeated_form_starts_one_export_and_wrong_fields_are_named() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_export_is_cancelled_for_free_and_a_finished_one_deleted() {
     with_app(async |app| {
         let desk = Desk::new(app).await;
@@ -144,7 +142,7 @@ async fn a_waiting_export_is_cancelled_for_free_and_a_finished_one_deleted() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_export_says_why_with_its_code_and_is_free() {
     with_app(async |app| {
         let desk = Desk::new(app).await;

@@ -1,13 +1,7 @@
 //! Names that look like HTML, run right to left, or are very long: every page shows them as they
 //! are.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "an unexpected value must fail the test"
-)]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::{Browser, Client, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
@@ -20,7 +14,7 @@ async fn signed_in(app: &TestApp) -> (Client, Browser) {
     (app.with_key(&member.customer.key), app.browser_of(&member).await)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customers_name_is_text_on_every_page() {
     with_app(async |app| {
         let (_, browser) = signed_in(&app).await;
@@ -49,7 +43,7 @@ async fn a_customers_name_is_text_on_every_page() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_of_keys_are_text_where_they_are_listed_asked_about_and_recorded() {
     with_app(async |app| {
         let (client, browser) = signed_in(&app).await;
@@ -84,7 +78,7 @@ async fn names_of_keys_are_text_where_they_are_listed_asked_about_and_recorded()
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_and_filters_of_a_page_are_text() {
     with_app(async |app| {
         let (_, browser) = signed_in(&app).await;
@@ -111,7 +105,7 @@ async fn addresses_and_filters_of_a_page_are_text() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_longest_names_fit_and_longer_ones_are_refused_where_they_are_typed() {
     with_app(async |app| {
         let (client, browser) = signed_in(&app).await;

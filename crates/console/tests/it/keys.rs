@@ -6,7 +6,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::{Member, PASSWORD};
 use test_service::{Browser, Page};
 use test_service::{TestApp, with_app};
@@ -40,7 +39,7 @@ async fn path(app: &TestApp, member: &Member, name: &str, deed: &str) -> String 
     format!("{KEYS}/{}/{deed}", keys[0]["key_id"].as_str().unwrap_or_default())
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_secret_of_a_new_key_is_shown_once_and_a_repeated_form_makes_no_second_key() {
     with_app(async |app| {
         let (member, browser) = signed_in(&app).await;
@@ -104,7 +103,7 @@ async fn wrong_fields_of_a_key_are_named_and_the_rest_is_kept() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_are_edited_and_only_what_differs_is_sent() {
     with_app(async |app| {
         let (member, browser) = signed_in(&app).await;
@@ -135,7 +134,7 @@ async fn limits_are_edited_and_only_what_differs_is_sent() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_rotated_with_the_password_and_a_grace_period() {
     with_app(async |app| {
         let (member, browser) = signed_in(&app).await;
@@ -165,7 +164,7 @@ async fn a_key_is_rotated_with_the_password_and_a_grace_period() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_revoked_once_its_name_is_typed() {
     with_app(async |app| {
         let (member, browser) = signed_in(&app).await;

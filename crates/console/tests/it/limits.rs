@@ -6,7 +6,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::{Browser, Client, TestApp, with_app};
 
@@ -26,7 +25,7 @@ async fn made(client: &Client) -> Vec<Value> {
     keys.filter(|key| key["name"].as_str().unwrap().starts_with("made")).cloned().collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_read_as_it_was_typed_or_refused() {
     with_app(async |app| {
         let (client, browser) = signed_in(&app).await;
@@ -58,7 +57,7 @@ async fn a_budget_is_read_as_it_was_typed_or_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expiry_is_utc_and_lies_ahead() {
     with_app(async |app| {
         let (client, browser) = signed_in(&app).await;
@@ -84,7 +83,7 @@ async fn an_expiry_is_utc_and_lies_ahead() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_sent_twice_makes_one_new_secret_and_needs_the_password() {
     with_app(async |app| {
         let (client, browser) = signed_in(&app).await;
@@ -112,7 +111,7 @@ async fn a_rotation_sent_twice_makes_one_new_secret_and_needs_the_password() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_password_of_a_person_is_changed_only_by_who_knows_it() {
     with_app(async |app| {
         let (_, browser) = signed_in(&app).await;
@@ -138,7 +137,7 @@ async fn the_password_of_a_person_is_changed_only_by_who_knows_it() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_are_switched_from_their_page_and_a_repeated_form_does_no_harm() {
     with_app(async |app| {
         let (client, browser) = signed_in(&app).await;

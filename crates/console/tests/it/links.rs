@@ -1,12 +1,6 @@
 //! The pages that emails link to: opening one changes nothing, submitting our form does, and every
 //! state of a link has its message.
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "an unexpected value must fail the test"
-)]
 
-use test_databases::both_databases;
 use test_service::Page;
 use test_service::{Client, Reply, TestApp, with_app};
 
@@ -51,7 +45,7 @@ fn assert_page(reply: Reply, status: u16, says: &str) -> Page {
     page
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_emailed_page_confirms_the_address_when_its_button_is_pressed() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -89,7 +83,7 @@ fn foreign(nobody: &Client) -> Vec<Client> {
     ]
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_is_accepted_only_from_one_of_our_pages() {
     with_app(async |app| {
         app.member(ADA).await;
@@ -115,7 +109,7 @@ async fn a_form_is_accepted_only_from_one_of_our_pages() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unusable_link_says_why_and_offers_a_new_one() {
     with_app(async |app| {
         app.member(ADA).await;
@@ -160,7 +154,7 @@ async fn text_from_an_address_is_never_part_of_a_page() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_emailed_page_sets_a_password() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -261,7 +255,7 @@ async fn an_address_with_a_repeated_parameter_is_refused_on_a_page_and_in_a_prob
 }
 
 /// Which of two values counts is nothing to guess.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_with_a_repeated_field_is_refused_on_a_page_and_in_a_problem() {
     with_app(async |app| {
         let member = app.member(ADA).await;

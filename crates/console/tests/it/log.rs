@@ -1,12 +1,6 @@
 //! The log of calls: its filters, together and one by one, and who may open a call.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "an unexpected value must fail the test"
-)]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::{Browser, Client, Page, TestApp, with_app};
 
 const CALLS: &str = "/console/calls";
@@ -38,7 +32,7 @@ fn rows(page: &Page) -> usize {
     page.html().matches("/console/calls/call_").count()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn filters_narrow_the_log_together_and_stay_in_its_form() {
     with_app(async |app| {
         let (_, browser) = busy(&app, "ada@example.com").await;
@@ -73,7 +67,7 @@ async fn filters_narrow_the_log_together_and_stay_in_its_form() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_of_another_customer_is_not_there_by_any_of_its_ids() {
     with_app(async |app| {
         let (client, browser) = busy(&app, "ada@example.com").await;
@@ -96,7 +90,7 @@ async fn a_call_of_another_customer_is_not_there_by_any_of_its_ids() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_shows_its_receipt_and_what_its_ending_means() {
     with_app(async |app| {
         let (client, browser) = busy(&app, "ada@example.com").await;
@@ -122,7 +116,7 @@ async fn a_call_shows_its_receipt_and_what_its_ending_means() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_overview_counts_what_happened_and_nothing_of_others() {
     with_app(async |app| {
         let (_, browser) = busy(&app, "ada@example.com").await;
@@ -145,7 +139,7 @@ async fn idle(app: &TestApp) -> (Client, Browser) {
     (app.with_key(&member.customer.key), app.browser_of(&member).await)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_as_code_has_the_path_as_it_was_sent() {
     with_app(async |app| {
         let (client, browser) = busy(&app, "ada@example.com").await;

@@ -1,14 +1,12 @@
 //! The overview.
-#![expect(clippy::unwrap_used, reason = "an unexpected value must fail the test")]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::{TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 const DAY_S: i64 = 86_400;
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_customer_sees_three_steps_and_can_have_the_email_sent_again() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -28,7 +26,7 @@ async fn a_new_customer_sees_three_steps_and_can_have_the_email_sent_again() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_overview_shows_what_is_left_what_fails_and_what_it_cost() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -75,7 +73,7 @@ async fn unknown_periods_show_the_usual_one() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_call_that_is_suggested_succeeds_on_every_platform() {
     with_app(async |app| {
         for (platform, number) in [

@@ -1,7 +1,5 @@
 //! Registering: once for each address, with nothing lost when a field is wrong.
-#![expect(clippy::indexing_slicing, reason = "an unexpected value must fail the test")]
 
-use test_databases::both_databases;
 use test_service::{Browser, Page, TestApp, with_app};
 
 const REGISTER: &str = "/console/register";
@@ -19,7 +17,7 @@ async fn found(app: &TestApp, email: &str) -> usize {
     usize::from(app.try_log_in(email, PASSWORD).await.status == 200)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_fields_are_marked_and_all_but_the_password_is_kept() {
     with_app(async |app| {
         let browser = app.browser();
@@ -45,7 +43,7 @@ async fn wrong_fields_are_marked_and_all_but_the_password_is_kept() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_form_sent_twice_makes_one_customer_and_shows_one_key() {
     with_app(async |app| {
         let browser = app.browser();
@@ -66,7 +64,7 @@ async fn the_same_form_sent_twice_makes_one_customer_and_shows_one_key() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_in_other_letters_is_the_same_address() {
     with_app(async |app| {
         let first = sent(&app.browser(), ADA, PASSWORD, "").await;
@@ -82,7 +80,7 @@ async fn an_address_in_other_letters_is_the_same_address() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_from_another_site_registers_nobody() {
     with_app(async |app| {
         let fields = [("email", ADA), ("password", PASSWORD), ("name", "")];
@@ -99,7 +97,7 @@ async fn a_form_from_another_site_registers_nobody() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_credits_of_the_trial_come_with_the_emailed_link_and_once() {
     with_app(async |app| {
         let browser = app.browser();
@@ -129,7 +127,7 @@ async fn the_credits_of_the_trial_come_with_the_emailed_link_and_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_signed_in_already_may_register_another_customer_and_is_then_that_one() {
     with_app(async |app| {
         let browser = app.browser();

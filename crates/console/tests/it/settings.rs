@@ -1,15 +1,13 @@
 //! Settings, the audit log, and what staff see.
-#![expect(clippy::unwrap_used, reason = "an unexpected value must fail the test")]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::{TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 const PATH: &str = "/console/settings";
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_changes_name_address_and_password() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -40,7 +38,7 @@ async fn a_person_changes_name_address_and_password() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_browsers_are_signed_out_one_by_one_or_together() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -100,7 +98,7 @@ async fn emails_are_chosen_and_a_wrong_threshold_is_marked() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_see_a_customer_who_allows_it_and_the_customer_sees_that() {
     with_app(async |app| {
         let member = app.member(ADA).await;

@@ -1,13 +1,11 @@
 //! Signing in and out through the forms.
-#![expect(clippy::unwrap_used, reason = "an unexpected value must fail the test")]
 
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::{TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_signs_in_comes_to_the_page_that_was_asked_for_and_signs_out() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -67,7 +65,7 @@ async fn a_form_without_its_token_or_from_elsewhere_changes_nothing() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registering_shows_the_first_key_once_and_signs_in() {
     with_app(async |app| {
         let browser = app.browser();

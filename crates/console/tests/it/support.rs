@@ -1,12 +1,6 @@
 //! The page of staff: what they may see, of whom, and that nobody else learns that it is there.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "an unexpected value must fail the test"
-)]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::browser::escaped;
 use test_service::member::Member;
 use test_service::{Browser, TestApp, with_app};
@@ -38,7 +32,7 @@ async fn busy(app: &TestApp, calls: usize) -> Member {
     member
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_consent_all_calls_are_paged_and_each_look_is_recorded() {
     with_app(async |app| {
         let customer = busy(&app, 53).await;
@@ -62,7 +56,7 @@ async fn with_consent_all_calls_are_paged_and_each_look_is_recorded() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consent_ends_by_its_time_and_the_page_tells_staff_nothing_then() {
     with_app(async |app| {
         let customer = busy(&app, 1).await;
@@ -90,7 +84,7 @@ async fn consent_ends_by_its_time_and_the_page_tells_staff_nothing_then() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_customer_id_is_marked_and_kept() {
     with_app(async |app| {
         let (_, helper) = staff(&app, "support.read").await;
@@ -109,7 +103,7 @@ async fn what_is_no_customer_id_is_marked_and_kept() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_permission_to_do_something_else_shows_no_calls() {
     with_app(async |app| {
         let customer = busy(&app, 1).await;

@@ -1,8 +1,6 @@
 //! Who is not signed in, whose session ended, who is suspended, and who comes from another site.
-#![expect(clippy::unwrap_used, reason = "an unexpected value must fail the test")]
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::browser::escaped;
 use test_service::member::PASSWORD;
 use test_service::{TestApp, with_app};
@@ -48,7 +46,7 @@ const FORMS: [&str; 16] = [
     "/console/settings/sessions/end-others",
 ];
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_asks_a_stranger_to_sign_in_and_leads_back() {
     with_app(async |app| {
         let stranger = app.browser();
@@ -66,7 +64,7 @@ async fn every_page_asks_a_stranger_to_sign_in_and_leads_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_form_does_anything_without_its_token_or_from_another_site() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -90,7 +88,7 @@ async fn no_form_does_anything_without_its_token_or_from_another_site() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_of_another_customers_page_is_no_form() {
     with_app(async |app| {
         let (ada, eve) = (app.member(ADA).await, app.member(EVE).await);
@@ -112,7 +110,7 @@ async fn a_form_of_another_customers_page_is_no_form() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_signing_out_no_page_and_no_form_of_the_session_works() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -138,7 +136,7 @@ async fn after_signing_out_no_page_and_no_form_of_the_session_works() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_ends_midway_leads_to_the_login_and_back() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -158,7 +156,7 @@ async fn a_session_that_ends_midway_leads_to_the_login_and_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signing_in_never_leads_to_another_site() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -186,7 +184,7 @@ async fn signing_in_never_leads_to_another_site() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_theme_is_chosen_by_anybody_and_leads_back_to_our_own_page() {
     with_app(async |app| {
         let browser = app.browser();
@@ -210,7 +208,7 @@ async fn a_theme_is_chosen_by_anybody_and_leads_back_to_our_own_page() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_suspended_customer_reads_that_it_is_suspended_on_every_page() {
     with_app(async |app| {
         let member = app.member(ADA).await;

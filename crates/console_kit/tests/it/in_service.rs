@@ -2,7 +2,6 @@
 //! once, and the shell tells who is signed in.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::browser::escaped;
 use test_service::{Browser, TestApp, with_app};
 
@@ -16,7 +15,7 @@ async fn signed_in(app: &TestApp, email: &str) -> Browser {
     app.browser_of(&member).await
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_of_another_type_or_size_is_refused_before_it_is_read() {
     with_app(async |app| {
         let browser = signed_in(&app, ADA).await;
@@ -43,7 +42,7 @@ async fn a_form_of_another_type_or_size_is_refused_before_it_is_read() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_field_that_is_given_twice_changes_nothing() {
     with_app(async |app| {
         let browser = signed_in(&app, ADA).await;
@@ -63,7 +62,7 @@ async fn a_field_that_is_given_twice_changes_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_is_shown_once_and_to_its_own_session_alone() {
     with_app(async |app| {
         let (one, other) = (signed_in(&app, ADA).await, signed_in(&app, EVE).await);
@@ -90,7 +89,7 @@ async fn a_message_is_shown_once_and_to_its_own_session_alone() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_shell_tells_who_is_signed_in_what_is_left_and_where_one_is() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -117,7 +116,7 @@ async fn the_shell_tells_who_is_signed_in_what_is_left_and_where_one_is() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_have_one_link_more_and_only_while_they_are_staff() {
     with_app(async |app| {
         let member = app.member(ADA).await;
@@ -139,7 +138,7 @@ async fn staff_have_one_link_more_and_only_while_they_are_staff() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_form_has_a_token_of_its_own_that_lasts_as_long_as_the_session() {
     with_app(async |app| {
         let browser = signed_in(&app, ADA).await;
@@ -165,7 +164,7 @@ async fn each_form_has_a_token_of_its_own_that_lasts_as_long_as_the_session() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_not_kept_by_anybody_and_a_head_is_that_of_its_page() {
     with_app(async |app| {
         let browser = signed_in(&app, ADA).await;

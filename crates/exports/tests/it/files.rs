@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use test_databases::both_databases;
 
 use super::{created, id_of, made, record, ten};
 use test_service::{Client, TestApp, with_app};
@@ -62,7 +61,7 @@ async fn every_dataset_of_every_platform_can_be_exported() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_format_matches_its_record() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_beta", 100).await;
@@ -90,7 +89,7 @@ async fn each_format_matches_its_record() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_csv_file_has_a_byte_order_mark_only_on_request() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_beta", 100).await;
@@ -120,7 +119,7 @@ async fn a_csv_file_has_a_byte_order_mark_only_on_request() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_opens_only_its_file_and_for_five_minutes() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
@@ -171,7 +170,7 @@ async fn a_link_opens_only_its_file_and_for_five_minutes() {
 }
 
 /// Download managers request the headers first.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn head_returns_the_headers_of_a_download_and_no_body() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
@@ -229,7 +228,7 @@ async fn a_single_range_is_served_and_several_are_refused() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orphaned_objects_are_removed_after_a_day_and_published_files_stay() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
@@ -263,7 +262,7 @@ async fn orphaned_objects_are_removed_after_a_day_and_published_files_stay() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_the_export_did_not_store_is_neither_overwritten_nor_published() {
     with_app(async |app| {
         // Given an object with the name under which the export's first claim would store its file
@@ -308,7 +307,7 @@ fn with_points_of_another_version(spool: &Path) {
     std::fs::write(spool, writer.finish().0).unwrap();
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_with_pages_spooled_by_another_version_starts_again() {
     with_app(async |app| {
         // Given an export whose first claim spooled all pages and could not store its file

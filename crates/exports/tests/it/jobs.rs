@@ -1,13 +1,12 @@
 //! The states of exports: cancelled, deleted, expired, continued by another node, viewed by staff.
 
 use serde_json::json;
-use test_databases::both_databases;
 
 use super::files::stored;
 use super::{created, id_of, made, money, record, ten};
 use test_service::{TestApp, with_app};
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_running_export_can_be_cancelled_and_only_a_finished_one_deleted() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
@@ -48,7 +47,7 @@ async fn only_a_running_export_can_be_cancelled_and_only_a_finished_one_deleted(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_kept_until_its_expiry_and_then_gone() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_gamma", 20).await;
@@ -102,7 +101,7 @@ async fn the_exports_of_an_account_are_paged() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_view_exports_with_consent_and_delete_them_with_the_permission() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 20).await;
@@ -141,7 +140,7 @@ async fn staff_view_exports_with_consent_and_delete_them_with_the_permission() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopping_service_releases_its_exports_and_another_one_continues() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[exports]\nworkers = 1").await;
@@ -192,7 +191,7 @@ fn client_again(app: &TestApp, client: &test_service::Client) -> test_service::C
 }
 
 /// Publishing the file and cancelling exclude each other at any moment.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_cancelled_around_its_completion_is_either_completed_or_cancelled() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[exports]\nworkers = 2").await;

@@ -1,7 +1,6 @@
 //! The list of all exports: its contents, who sees them, and why files are gone.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::files::{link, stored};
 use super::{created, id_of, made, record, ten};
@@ -23,7 +22,7 @@ fn credits(export: &Value) -> (i64, i64, i64) {
     (part("charged"), part("held"), part("refunded"))
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_of_exports_can_be_filtered_and_a_limited_key_sees_only_its_own() {
     with_app(async |app| {
         let (customer, client, alpha) = app.ready("platform_alpha", 100).await;
@@ -93,7 +92,7 @@ async fn the_list_of_exports_is_paged_and_wrong_parameters_are_reported() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_lost_by_the_storage_is_reported_until_it_is_back() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
@@ -139,7 +138,7 @@ async fn a_file_lost_by_the_storage_is_reported_until_it_is_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_exports_are_listed_on_request_with_their_cost_and_reason() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 30).await;

@@ -5,7 +5,6 @@ use domain::time::Timestamp;
 use domain::window::DateWindow;
 use exports::pages::{CheckedPage, PageFault, PageReader, PageRemedy};
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::reading::{
     ALL, ChatMessages, Chats, Following, Reading, Subscribers, Subscriptions, Transactions, texts,
@@ -38,7 +37,7 @@ pub(super) fn time_of(
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn every_row_of_every_dataset_is_read_once_and_unchanged() {
     with_app(async |app| {
         for (platform, datasets) in ALL {
@@ -231,7 +230,7 @@ async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Ch
     pages
 }
 
-#[both_databases]
+#[tokio::test]
 async fn another_process_resumes_after_any_page_and_requests_none_again() {
     with_app(async |app| {
         for (platform, datasets) in ALL {

@@ -1,13 +1,12 @@
 //! Creating exports: refused requests cost nothing, and a repeated request creates one export.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::reading::while_time_passes;
 use super::{created, id_of, made, money, record, ten};
 use test_service::{TestApp, with_app};
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_holds_its_credits_and_is_charged_with_its_file() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 25).await;
@@ -104,7 +103,7 @@ async fn wrong_fields_are_reported_and_cost_nothing() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unauthorized_requests_are_refused_as_for_native_calls() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 15).await;
@@ -142,7 +141,7 @@ async fn unauthorized_requests_are_refused_as_for_native_calls() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_request_creates_one_export_and_one_charge() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 10).await;
@@ -170,7 +169,7 @@ async fn a_repeated_request_creates_one_export_and_one_charge() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_hundred_concurrent_requests_twenty_are_accepted() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 5_000).await;
@@ -195,7 +194,7 @@ async fn of_a_hundred_concurrent_requests_twenty_are_accepted() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_read_leaves_no_file_and_costs_nothing() {
     with_app(async |app| {
         for (platform, fault, code) in [

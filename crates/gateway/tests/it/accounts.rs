@@ -7,13 +7,12 @@ use domain::id::{AuditId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use serde_json::{Value, json};
 use store::keys::{NewKey, NewSecret};
-use test_databases::both_databases;
 use test_service::at_once;
 use test_service::platform::{RawPlatform, Script, Seen, json_answer};
 use test_service::stage::{CANARY, CREDITS, Stage, on_stage};
 use tokio::sync::Semaphore;
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_beyond_the_plan_is_refused_without_cost() {
     let overrides = "[slots.included]\nplatform_alpha = 1";
     on_stage(
@@ -71,7 +70,7 @@ async fn key_for(stage: &Stage, account: &str) -> String {
     secret.expose().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_does_not_find_other_accounts() {
     on_stage(
         "platform_alpha",
@@ -94,7 +93,7 @@ async fn a_limited_key_does_not_find_other_accounts() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_credentials_apply_to_the_next_call() {
     on_stage(
         "platform_alpha",
@@ -121,7 +120,7 @@ async fn changed_credentials_apply_to_the_next_call() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disconnected_account_is_gone_for_the_next_call() {
     on_stage(
         "platform_alpha",
@@ -141,7 +140,7 @@ async fn a_disconnected_account_is_gone_for_the_next_call() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotated_or_disabled_key_is_refused_for_the_next_call() {
     on_stage(
         "platform_alpha",
@@ -167,7 +166,7 @@ async fn a_rotated_or_disabled_key_is_refused_for_the_next_call() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_oauth_scope_is_named_and_costs_nothing() {
     on_stage(
         "platform_delta",
@@ -245,7 +244,7 @@ fn used(stage: &Stage) -> Vec<String> {
     calls.map(|call| call.header("authorization").unwrap().to_owned()).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_refreshed_a_minute_before_it_expires_and_the_pair_is_stored() {
     on_tokens(fresh, async |mut stage| {
         stage.app.advance_seconds(3_539);
@@ -279,7 +278,7 @@ async fn a_token_is_refreshed_a_minute_before_it_expires_and_the_pair_is_stored(
 }
 
 /// A second use of a refresh token may be taken for theft, so all calls wait for one exchange.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_concurrent_calls_refresh_a_token_once() {
     let gate = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&gate);
@@ -309,7 +308,7 @@ async fn twenty_concurrent_calls_refresh_a_token_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_refresh_does_not_mark_the_account_and_is_retried_after_a_pause() {
     let refused = |_: &Seen, _| Script::json(400, r#"{"error":"invalid_grant"}"#);
     on_tokens(refused, async |stage| {
@@ -334,7 +333,7 @@ async fn a_refused_refresh_does_not_mark_the_account_and_is_retried_after_a_paus
 }
 
 /// A failing token endpoint says nothing about the token, which is used until it expires.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_refresh_matters_only_after_the_token_has_expired() {
     on_tokens(
         |_, _| Script::json(503, "{}"),
@@ -356,7 +355,7 @@ async fn a_failed_refresh_matters_only_after_the_token_has_expired() {
 }
 
 /// The pause after a failure belongs to the refresh token that it happened with.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_that_are_connected_anew_are_tried_although_the_endpoint_failed_before() {
     let token = |request: &Seen, number: usize| match number {
         0 | 1 => Script::json(503, "{}"),

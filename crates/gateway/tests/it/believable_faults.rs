@@ -3,7 +3,6 @@
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::TestApp;
 use test_service::client::{Client, Reply};
 
@@ -262,23 +261,23 @@ async fn each_fault_is_seen_from_four_sides(rows: impl Fn() -> Vec<Row>) {
     Box::pin(stage.app.end()).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e1_to_e4_a_missing_or_broken_response_is_free() {
     each_fault_is_seen_from_four_sides(broken_off).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e5_to_e12_an_invalid_response_is_free_and_affects_no_other_call() {
     each_fault_is_seen_from_four_sides(not_quite_http).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e13_to_e19_a_valid_response_is_passed_on_unchanged() {
     each_fault_is_seen_from_four_sides(unexpected).await;
 }
 
 /// What reaches the caller, for the faults whose responses are passed on.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e13_to_e17_only_envelopes_are_removed_and_locations_renamed() {
     let database = store::testing::store().await;
     let stage = Stage::set(database).await;
@@ -329,7 +328,7 @@ async fn length_of(stage: &Stage, Call(account, _, path): Call) -> (u16, String,
 }
 
 #[cfg(target_os = "linux")]
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e18_a_hundred_mebibytes_pass_with_flat_memory() {
     const MEBIBYTE: u64 = 1024 * 1024;
     let database = store::testing::store().await;
@@ -352,7 +351,7 @@ async fn e18_a_hundred_mebibytes_pass_with_flat_memory() {
     Box::pin(stage.app.end()).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e19_a_401_marks_the_account_only_if_its_identity_check_fails_and_a_403_never_does() {
     let database = store::testing::store().await;
     let stage = Stage::set(database).await;
@@ -390,7 +389,7 @@ async fn e19_a_401_marks_the_account_only_if_its_identity_check_fails_and_a_403_
     Box::pin(stage.app.end()).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e20_a_429_is_free_and_pauses_the_account_for_its_retry_after() {
     let database = store::testing::store().await;
     let stage = Stage::set(database).await;

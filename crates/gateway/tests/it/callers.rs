@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use test_databases::both_databases;
 use test_service::platform::{Script, answer, json_answer};
 use test_service::stage::{CREDITS, Stage, on_stage};
 use tokio::sync::Semaphore;
@@ -45,7 +44,7 @@ async fn until_logged(stage: &Stage, count: usize) {
     while logged().await < count {}
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_response_streams_through_unchanged() {
     let lengths = [65_535, 65_536, 65_537, 1_000_000, 5_000_000];
     let script = move |_: &_, number: usize| {
@@ -76,7 +75,7 @@ async fn a_long_response_streams_through_unchanged() {
 }
 
 /// Bytes reach the caller as they arrive, not after the last one.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_start_of_a_long_response_arrives_before_its_end() {
     let gate = Arc::new(Semaphore::new(0));
     let body = long(300_000);
@@ -105,7 +104,7 @@ async fn the_start_of_a_long_response_arrives_before_its_end() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_above_the_configured_maximum_breaks_off_and_is_free() {
     let overrides = "[http.limits]\nanswer_bytes_max = 100000";
     let script = |_: &_, number| match number {
@@ -129,7 +128,7 @@ async fn a_response_above_the_configured_maximum_breaks_off_and_is_free() {
 }
 
 /// If a caller disconnects after its call was sent, the call continues to its end and is charged.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_disconnects_after_its_call_was_sent_is_charged() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
@@ -162,7 +161,7 @@ async fn a_caller_that_disconnects_after_its_call_was_sent_is_charged() {
 }
 
 /// The same caller is not charged if the platform fails.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_disconnects_is_not_charged_for_a_fault_of_the_platform() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(503, "{}")]);
@@ -187,7 +186,7 @@ async fn a_caller_that_disconnects_is_not_charged_for_a_fault_of_the_platform() 
 }
 
 /// If a caller disconnects within the request's body, there is no call.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_disconnects_within_the_body_is_not_charged() {
     on_stage(
         "platform_alpha",
@@ -216,7 +215,7 @@ async fn a_caller_that_disconnects_within_the_body_is_not_charged() {
 
 /// Whether a call is sent before its caller disconnects is a race; in either case the ledger agrees
 /// with what the platform saw.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_that_disconnect_immediately_are_charged_exactly_for_what_was_sent() {
     on_stage(
         "platform_alpha",
@@ -247,7 +246,7 @@ async fn callers_that_disconnect_immediately_are_charged_exactly_for_what_was_se
 
 /// A caller that reads the head of a long response and disconnects is charged; the rest is not
 /// fetched without limit.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_a_long_response_is_charged() {
     for length in [500_000, 20_000_000] {
         let bytes = answer(200, "", vec![b'x'; length]);
@@ -274,7 +273,7 @@ async fn a_caller_that_leaves_a_long_response_is_charged() {
 
 /// A caller that does not read is disconnected after a timeout and charged, because the platform
 /// did its part.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_does_not_read_is_disconnected_and_charged() {
     let overrides = "[http.timeouts]\nwrite_stall_ms = 100";
     let bytes = answer(200, "", vec![b'x'; 50_000_000]);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::platform::{Script, answer};
 use test_service::stage::{CANARY, CREDITS, on_stage};
 
@@ -51,7 +50,7 @@ fn sign_all(stream: &TcpStream, is_well: &AtomicBool) {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_is_not_signed_is_not_sent_and_costs_nothing() {
     let is_well = Arc::new(AtomicBool::new(true));
     let overrides = format!(
@@ -88,7 +87,7 @@ async fn a_call_that_is_not_signed_is_not_sent_and_costs_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_credential_in_the_query_reaches_the_platform_and_nobody_else() {
     let overrides = "[platforms.platform_alpha]\nresponse_headers = [\"Link\"]\n\
                      query = [{ name = \"key\", value = \"{session_token}\" }]";
@@ -120,7 +119,7 @@ async fn a_credential_in_the_query_reaches_the_platform_and_nobody_else() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_envelope_that_is_described_is_taken_off_or_kept() {
     let overrides = "[platforms.platform_alpha]\n\
                      envelope = { data = \"/result\", error = \"/error\", success = \"/ok\" }\n\
@@ -147,7 +146,7 @@ async fn an_envelope_that_is_described_is_taken_off_or_kept() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stored_proxy_that_is_no_longer_permitted_asks_for_other_credentials() {
     on_stage(
         "platform_alpha",

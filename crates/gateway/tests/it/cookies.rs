@@ -2,7 +2,6 @@
 //! nobody else's.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::client::Client;
 use test_service::log;
 use test_service::nodes::Nodes;
@@ -90,7 +89,7 @@ fn device(user: &str) -> String {
     format!("device={SECRET}-{user}")
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platforms_cookies_join_those_of_the_credentials_until_they_expire() {
     on_each(async |stage| {
         assert_eq!(sent(&stage).await, ["auth_id=31", &device("31"), "lang=en"]);
@@ -120,7 +119,7 @@ async fn a_platforms_cookies_join_those_of_the_credentials_until_they_expire() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cookies_outlive_a_restart_and_are_nowhere_in_the_clear() {
     log::catch();
     on_each(async |mut stage| {
@@ -149,7 +148,7 @@ async fn cookies_outlive_a_restart_and_are_nowhere_in_the_clear() {
 }
 
 /// RFC 6265, section 5: cookies are octets.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cookies_beyond_ascii_are_sent_back_byte_for_byte_also_after_a_restart() {
     on_each(async |mut stage| {
         set(&stage, &["lang=voil\u{e0}; Path=/", "n\u{e9}=\u{20ac}; Path=/", "bad=a\tb; Path=/"])
@@ -166,7 +165,7 @@ async fn cookies_beyond_ascii_are_sent_back_byte_for_byte_also_after_a_restart()
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cookies_of_another_identity_and_of_a_disconnected_account_are_gone() {
     on_each(async |stage| {
         set(&stage, &["sid=1; Path=/", "auth_id=rotated; Path=/"]).await;
@@ -203,7 +202,7 @@ async fn cookies_of_another_identity_and_of_a_disconnected_account_are_gone() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_account_has_cookies_of_its_own() {
     on_each(async |stage| {
         let import = json!({
@@ -222,7 +221,7 @@ async fn each_account_has_cookies_of_its_own() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_refresh_sends_and_receives_cookies() {
     let database = store::testing::store().await;
     let raw = RawPlatform::playing(|request, _| {
@@ -257,7 +256,7 @@ async fn a_token_refresh_sends_and_receives_cookies() {
     stage.app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_master_key_opens_the_cookies_as_before() {
     const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
@@ -279,40 +278,33 @@ async fn a_new_master_key_opens_the_cookies_as_before() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn nodes_merge_the_cookies_that_each_of_them_received() {
-    if let Some(database) = store::testing::postgres().await {
-        Nodes::on(database, KEEPING, platform().await, async |nodes| {
-            let clients = nodes.own_clients();
-            for client in &clients {
-                assert_eq!(client.get(&nodes.stage.path("users/me")).await.status, 200);
-            }
-            for (number, client) in clients.iter().enumerate() {
-                let own = format!("node{number}=1; Path=/");
-                let shared = format!("last={number}; Path=/");
-                set_by(&nodes.stage, client, &[&own, &shared]).await;
-                nodes.stage.app.advance_seconds(1);
-            }
-            // All but the first to be stored find that the others have stored theirs.
-            for running in nodes.running() {
-                running.store_cookies().await;
-            }
-            nodes.stage.app.advance_seconds(60);
+    let database = store::testing::postgres().await;
+    Nodes::on(database, KEEPING, platform().await, async |nodes| {
+        let clients = nodes.own_clients();
+        for client in &clients {
+            assert_eq!(client.get(&nodes.stage.path("users/me")).await.status, 200);
+        }
+        for (number, client) in clients.iter().enumerate() {
+            let own = format!("node{number}=1; Path=/");
+            let shared = format!("last={number}; Path=/");
+            set_by(&nodes.stage, client, &[&own, &shared]).await;
+            nodes.stage.app.advance_seconds(1);
+        }
+        // All but the first to be stored find that the others have stored theirs.
+        for running in nodes.running() {
+            running.store_cookies().await;
+        }
+        nodes.stage.app.advance_seconds(60);
 
-            for client in &clients {
-                let cookies = sent_by(&nodes.stage, client).await;
-                let expected = [
-                    "auth_id=31",
-                    &device("31"),
-                    "lang=en",
-                    "last=2",
-                    "node0=1",
-                    "node1=1",
-                    "node2=1",
-                ];
-                assert_eq!(cookies, expected);
-            }
-            nodes
-        })
-        .await;
-    }
+        for client in &clients {
+            let cookies = sent_by(&nodes.stage, client).await;
+            let expected =
+                ["auth_id=31", &device("31"), "lang=en", "last=2", "node0=1", "node1=1", "node2=1"];
+            assert_eq!(cookies, expected);
+        }
+        nodes
+    })
+    .await;
 }

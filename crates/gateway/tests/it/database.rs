@@ -4,7 +4,6 @@
 use serde_json::json;
 use store::DatabaseKind;
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::platform::{Script, Seen};
 use test_service::stage::{CREDITS, Stage, on_stage};
 
@@ -24,7 +23,7 @@ fn is_shared(stage: &Stage) -> bool {
     stage.app.store().database() == DatabaseKind::Postgres
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hold_that_takes_too_long_refuses_the_call_and_is_refunded() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
@@ -61,7 +60,7 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_refunded() {
 
 /// For a client that obeys `Retry-After`: the idempotency key is free again once the late hold is
 /// refunded.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
@@ -92,7 +91,7 @@ async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_commit_of_a_hold_is_reported_as_a_failure_of_the_database() {
     const REFUSE: [&str; 2] = [
         "create trigger refuse_calls before insert on open_calls

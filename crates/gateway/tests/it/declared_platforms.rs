@@ -3,7 +3,6 @@
 
 use domain::platform::Platform;
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::TestApp;
 use test_service::subscriber::{OFFER, PLAN};
 
@@ -19,7 +18,7 @@ async fn point_at_the_world(app: &mut TestApp, name: &str) {
     .unwrap();
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_built_in_platform_under_another_name_keeps_its_data_and_its_old_name_as_an_alias() {
     let database = store::testing::store().await;
     let renamed = "[platforms.platform_alpha]\nbase_url = \"\"\n[platforms.mine]\n\

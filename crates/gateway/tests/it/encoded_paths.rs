@@ -2,11 +2,10 @@
 //! reading is possible, and refused everywhere else.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::platform::Script;
 use test_service::stage::{CREDITS, on_stage};
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_encoded_as_a_whole_reaches_the_listed_route() {
     on_stage(
         "platform_alpha",
@@ -44,7 +43,7 @@ async fn a_path_encoded_as_a_whole_reaches_the_listed_route() {
 }
 
 /// A path and its encoded form are the same request.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_may_encode_the_path_in_the_other_way() {
     on_stage(
         "platform_alpha",
@@ -65,7 +64,7 @@ async fn a_repetition_may_encode_the_path_in_the_other_way() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_smuggled_in_an_encoded_path() {
     on_stage(
         "platform_alpha",
@@ -107,7 +106,7 @@ async fn nothing_is_smuggled_in_an_encoded_path() {
 }
 
 /// A generator encodes the slash of such a name twice; what that means is not certain.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_with_a_slash_cannot_stand_in_a_path_encoded_as_a_whole() {
     on_stage(
         "platform_delta",

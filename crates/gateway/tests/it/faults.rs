@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::platform::{RawPlatform, Script, answer, json_answer};
 use test_service::stage::{CREDITS, Stage, on_stage, on_stage_of};
 use tokio::sync::Semaphore;
@@ -79,12 +78,12 @@ async fn an_answer_is(status: u16, charged: i64, outcome: &str) {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_closed_before_a_response_is_502_and_free() {
     a_write_ends(Script::close(), 502, "outcome_unknown", "bad_response").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_connection_is_502_and_free() {
     on_stage(
         "platform_alpha",
@@ -105,32 +104,32 @@ async fn a_refused_connection_is_502_and_free() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_before_the_response_is_504_and_free() {
     a_write_ends(Script::silence(), 504, "outcome_unknown", "upstream_timeout").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_within_a_short_response_is_504_and_free() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345".to_vec();
     a_write_ends(Script::AnswerAndHang(half), 504, "outcome_unknown", "upstream_timeout").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_within_a_long_response_breaks_it_off_and_is_free() {
     let mut bytes = answer(200, "", vec![b'x'; LONG]);
     bytes.truncate(LONG / 2);
     a_long_answer_breaks_off(Script::AnswerAndHang(bytes), "upstream_timeout").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_truncated_short_response_is_502_and_free() {
     is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n12345").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_truncated_long_response_never_ends_cleanly_and_is_free() {
     let mut with_length = answer(200, "", vec![b'x'; LONG]);
     with_length.truncate(LONG / 2);
@@ -145,7 +144,7 @@ async fn a_truncated_long_response_never_ends_cleanly_and_is_free() {
 
 /// Bytes after a response are never taken for the next one, because the connection is not used
 /// again.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_after_a_response_affect_no_other_call() {
     let script = |_: &_, number| match number {
         0 => {
@@ -172,7 +171,7 @@ async fn bytes_after_a_response_affect_no_other_call() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_with_two_framings_is_502_and_free() {
     is_a_bad_answer(
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -181,7 +180,7 @@ async fn a_response_with_two_framings_is_502_and_free() {
     is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_response_is_502_and_free() {
     is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n").await;
@@ -189,7 +188,7 @@ async fn a_malformed_response_is_502_and_free() {
     is_a_bad_answer("<html>hello</html>\r\n\r\n").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_with_too_large_a_head_is_502_and_free() {
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(600_000));
     let many = format!("HTTP/1.1 200 OK\r\n{}content-length: 0\r\n\r\n", "x: y\r\n".repeat(150));
@@ -198,13 +197,13 @@ async fn a_response_with_too_large_a_head_is_502_and_free() {
     is_a_bad_answer(many).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_with_an_invalid_status_is_502_and_free() {
     is_a_bad_answer(answer(999, "", "")).await;
     is_a_bad_answer(answer(600, "", "")).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endless_informational_responses_are_502_and_free() {
     let mut endless = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(2_000);
     endless.extend(answer(200, "", "late"));
@@ -212,7 +211,7 @@ async fn endless_informational_responses_are_502_and_free() {
     is_a_bad_answer(endless).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_few_informational_responses_are_skipped() {
     let script = |_: &_, _| {
         let mut bytes = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(8);
@@ -229,7 +228,7 @@ async fn a_few_informational_responses_are_skipped() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_that_switches_protocols_is_502_and_free() {
     is_a_bad_answer(
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: foo\r\nconnection: upgrade\r\n\r\n",
@@ -237,7 +236,7 @@ async fn a_platform_that_switches_protocols_is_502_and_free() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_204_is_charged_and_its_stray_body_dropped() {
     let script = |_: &_, number| match number {
         0 => Script::Answer(b"HTTP/1.1 204 No Content\r\n\r\nstray".to_vec()),
@@ -254,14 +253,14 @@ async fn a_204_is_charged_and_its_stray_body_dropped() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_4xx_of_the_platform_is_passed_on_and_charged() {
     for status in [400, 403, 404, 409, 422, 451] {
         an_answer_is(status, 1, "answered").await;
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_5xx_of_the_platform_is_passed_on_and_free() {
     for status in [500, 501, 502, 503, 504, 599] {
         an_answer_is(status, 0, "upstream_5xx").await;
@@ -275,7 +274,7 @@ async fn a_5xx_of_the_platform_is_passed_on_and_free() {
 
 /// A redirection to another host is passed on with its target in another header, is charged, and is
 /// never followed.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirection_to_another_host_is_passed_on_and_never_followed() {
     let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
     let location = format!("location: http://{}/latest/meta-data\r\n", sink.address);
@@ -310,7 +309,7 @@ fn on_old_connections(stage: &Stage) -> usize {
 }
 
 /// The only retry: a read on a kept connection that the platform had closed.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_is_retried_once_if_its_kept_connection_was_closed() {
     on_stage_of("platform_alpha", "", giving_up_old_connections, async |stage| {
         let mut reads = 0;
@@ -335,7 +334,7 @@ async fn a_read_is_retried_once_if_its_kept_connection_was_closed() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_is_never_retried() {
     on_stage_of("platform_alpha", "", giving_up_old_connections, async |stage| {
         let (mut writes, mut status) = (0, 200);
@@ -354,7 +353,7 @@ async fn a_write_is_never_retried() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_on_a_new_connection_is_not_retried() {
     on_stage(
         "platform_alpha",
@@ -372,7 +371,7 @@ async fn a_read_on_a_new_connection_is_not_retried() {
 }
 
 /// After seven failures in a row nothing is sent for a second; then one call at a time is a probe.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_repeated_failures_calls_stop_until_a_probe_succeeds() {
     let gate = Arc::new(Semaphore::new(0));
     let waiting = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
@@ -408,7 +407,7 @@ async fn after_repeated_failures_calls_stop_until_a_probe_succeeds() {
 }
 
 /// The platform's own responses never open the breaker, whatever their status.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_of_the_platform_do_not_count_as_failures() {
     on_stage(
         "platform_alpha",
@@ -426,7 +425,7 @@ async fn responses_of_the_platform_do_not_count_as_failures() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_after_with_a_date_pauses_like_one_with_seconds() {
     let script = |_: &_, number| match number {
         0 => Script::Answer(answer(429, "Retry-After: Sat, 21 Nov 2026 12:00:30 GMT\r\n", "slow")),
@@ -449,7 +448,7 @@ async fn a_retry_after_with_a_date_pauses_like_one_with_seconds() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_429_with_retry_after_pauses_the_account_and_costs_nothing() {
     let script = |_: &_, number| match number {
         0 => {
@@ -493,7 +492,7 @@ fn verifications(stage: &Stage) -> usize {
     stage.platform.seen().iter().filter(|request| request.contains("verify")).count()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_401_confirmed_by_the_identity_check_marks_the_account() {
     let broken = Arc::new(AtomicBool::new(false));
     let make = async || {
@@ -518,7 +517,7 @@ async fn a_401_confirmed_by_the_identity_check_marks_the_account() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_401_contradicted_by_the_identity_check_does_not_mark_the_account() {
     let make = async || refusing(401, Arc::new(AtomicBool::new(false))).await;
     on_stage_of("platform_alpha", "", make, async |mut stage| {
@@ -537,7 +536,7 @@ async fn a_401_contradicted_by_the_identity_check_does_not_mark_the_account() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_403_never_marks_the_account() {
     let broken = Arc::new(AtomicBool::new(false));
     let make = async || {
@@ -560,7 +559,7 @@ async fn a_403_never_marks_the_account() {
 }
 
 /// An unreadable value is not passed on and has no effect.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_retry_after_is_ignored() {
     for unusable in ["abc", "1.5", "-1", "Wed, 21 Oct 2015 07:28:00 GMT"] {
         let script = move |_: &_, number| {

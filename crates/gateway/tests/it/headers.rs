@@ -2,7 +2,6 @@
 //! others do.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::platform::{RawPlatform, Script, Seen, answer};
 use test_service::raw::RawAnswer;
 use test_service::stage::{CANARY, CREDITS, Stage, on_stage};
@@ -25,7 +24,7 @@ async fn on_alpha(test: impl AsyncFn(Stage) -> Stage) {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), test).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forwarded_headers_reach_the_platform_unchanged() {
     on_alpha(async |stage| {
         let said = [
@@ -53,7 +52,7 @@ async fn forwarded_headers_reach_the_platform_unchanged() {
 
 /// A resumed download of a changed file, a conditional write that came too late, and a copy that is
 /// still current.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_to_conditional_requests_are_passed_on_unchanged() {
     let script = |seen: &Seen, _: usize| {
         let (lines, body) = match seen.header("if-range") {
@@ -97,7 +96,7 @@ async fn responses_to_conditional_requests_are_passed_on_unchanged() {
 }
 
 /// C7: with many ranges one call would make a platform read and send the same bytes repeatedly.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_than_one_range_is_416_and_free() {
     on_alpha(async |stage| {
         let many = format!("Range: bytes=0-{}\r\n", ",0-".repeat(1_000));
@@ -119,7 +118,7 @@ async fn more_than_one_range_is_416_and_free() {
 }
 
 /// All other headers of a caller stay here, especially what could pass for a credential.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_other_headers_of_a_caller_reach_the_platform() {
     let lines = [
         "Cookie: sess=caller",
@@ -177,7 +176,7 @@ async fn no_other_headers_of_a_caller_reach_the_platform() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callers_bearer_key_is_replaced_by_the_accounts_credential() {
     on_alpha(async |stage| {
         let lines = format!("Host: g\r\nAuthorization: Bearer {}\r\n", stage.customer.key);
@@ -193,7 +192,7 @@ async fn a_callers_bearer_key_is_replaced_by_the_accounts_credential() {
 }
 
 /// `Connection` can remove the caller's headers, but none of ours.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connection_removes_only_headers_of_the_caller() {
     on_alpha(async |stage| {
         let answer = get(
@@ -213,7 +212,7 @@ async fn connection_removes_only_headers_of_the_caller() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ambiguous_or_misplaced_key_is_refused() {
     on_alpha(async |stage| {
         let other = stage.app.customer(10).await.key;
@@ -255,7 +254,7 @@ async fn an_ambiguous_or_misplaced_key_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_in_the_query_is_ignored() {
     on_alpha(async |stage| {
         let mut caller = stage.raw().await;
@@ -269,7 +268,7 @@ async fn a_key_in_the_query_is_ignored() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compressed_request_body_is_refused() {
     on_alpha(async |stage| {
         for coding in ["gzip", "br", "deflate", "identity, gzip"] {
@@ -291,7 +290,7 @@ async fn a_compressed_request_body_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_allowed_headers_of_a_platform_reach_the_caller() {
     let passed = [
         ("content-type", "application/json; charset=utf-8"),
@@ -359,7 +358,7 @@ async fn only_allowed_headers_of_a_platform_reach_the_caller() {
 
 /// References to the platform's own paths become native calls, so that clients can follow them with
 /// their key. Others get another header name, so that no client follows them.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platforms_references_are_rewritten_to_native_calls_or_renamed() {
     let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
     let elsewhere = format!("http://{}/latest/meta-data", sink.address);
@@ -415,7 +414,7 @@ async fn a_platforms_references_are_rewritten_to_native_calls_or_renamed() {
 
 /// The platform's challenge is passed on and marked as the platform's; its cache headers do not
 /// change ours.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platforms_challenge_and_cache_headers_are_marked_as_its_own() {
     let lines =
         "www-authenticate: Session realm=p\r\ncache-control: public, max-age=9\r\nexpires: 0\r\n";
@@ -437,7 +436,7 @@ async fn a_platforms_challenge_and_cache_headers_are_marked_as_its_own() {
 }
 
 /// The operator's list replaces the default one.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_operator_can_replace_the_list_of_response_headers() {
     let overrides = "[platforms.platform_alpha]\nresponse_headers = [\"X-Own\"]";
     let lines = "x-own: 1\r\nx-total: 2\r\netag: \"3\"\r\n";
@@ -454,7 +453,7 @@ async fn the_operator_can_replace_the_list_of_response_headers() {
 
 /// Browsers and caches must neither store a response nor run anything in it, whether ours or a
 /// platform's.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_response_has_the_security_headers() {
     let script = |_: &_, number| match number {
         0 => Script::Answer(answer(200, "content-type: text/html\r\n", "<script>1</script>")),
@@ -495,7 +494,7 @@ async fn every_response_has_the_security_headers() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_harmless_request_id_is_kept_and_any_other_replaced() {
     on_alpha(async |stage| {
         let kept = get(&stage, "X-Request-Id: Order-17_b\r\n").await;
@@ -522,7 +521,7 @@ async fn a_harmless_request_id_is_kept_and_any_other_replaced() {
 }
 
 /// The headers distinguish whose failure it was, and how long each side took.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_names_the_source_of_a_failure_and_has_a_receipt() {
     let script = |_: &_, number| match number {
         0 => Script::json(404, "{}"),
@@ -550,7 +549,7 @@ async fn a_response_names_the_source_of_a_failure_and_has_a_receipt() {
 }
 
 /// No response contains the account's secret, whatever is requested and whatever fails.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_response_contains_an_accounts_secret() {
     let script = |_: &_, number| match number % 3 {
         0 => Script::json(401, r#"{"error":"no"}"#),

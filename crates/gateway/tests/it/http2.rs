@@ -1,7 +1,6 @@
 //! HTTP/2 from attackers (A25): frames that break the rules, and endless frames. The platform sees
 //! only complete requests, charges stay correct, and other callers are served.
 
-use test_databases::both_databases;
 use test_service::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Ended, HEADERS, Http2, RESET,
     WINDOW_UPDATE, block, frame,
@@ -59,7 +58,7 @@ async fn books_are_right(stage: &Stage, granted: i64) {
     assert_eq!(stage.balance().await, granted - answered);
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_valid_call_over_http2_is_served_and_charged() {
     on_alpha(async |stage| {
         let mut caller = connection(&stage).await;
@@ -74,7 +73,7 @@ async fn a_valid_call_over_http2_is_served_and_charged() {
 }
 
 /// Each of these is refused with a status, a reset of its stream, or the end of its connection.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_request_over_http2_is_refused() {
     on_alpha(async |stage| {
         let path = stage.path("users/me");
@@ -135,7 +134,7 @@ async fn a_malformed_request_over_http2_is_refused() {
 }
 
 /// A body whose length differs from the announced one is refused, and no credits are held.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_with_a_wrong_content_length_is_refused() {
     on_alpha(async |stage| {
         for (announced, sent) in [("5", 4_usize), ("5", 6), ("0", 1), ("1", 0)] {
@@ -157,7 +156,7 @@ async fn a_body_with_a_wrong_content_length_is_refused() {
 
 /// Ten thousand requests, each cancelled immediately ("rapid reset"): the connection is closed long
 /// before the last.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rapid_resets_end_the_connection_and_affect_no_one_else() {
     on_alpha(async |stage| {
         stage.grant(20_000).await;
@@ -188,7 +187,7 @@ async fn rapid_resets_end_the_connection_and_affect_no_one_else() {
 
 /// Streams that force the service to reset them ("made you reset") end the connection like
 /// cancelled ones.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forced_stream_resets_end_the_connection_and_affect_no_one_else() {
     on_alpha(async |stage| {
         stage.grant(20_000).await;
@@ -215,7 +214,7 @@ async fn forced_stream_resets_end_the_connection_and_affect_no_one_else() {
 }
 
 /// An endless head, in large pieces or in empty ones, is not accumulated.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_head_closes_the_connection() {
     on_alpha(async |stage| {
         let filler = "x".repeat(16_000);

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::client::Client;
 use test_service::platform::{Script, answer, json_answer};
 use test_service::stage::{CREDITS, Stage, on_stage};
@@ -19,7 +18,7 @@ fn counting(_: &test_service::platform::Seen, number: usize) -> Script {
     Script::json(201, format!(r#"{{"number":{number}}}"#))
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_gets_the_first_response_and_costs_nothing() {
     let script = |_: &_, number| {
         let headers = "content-type: application/json\r\netag: \"1\"\r\nset-cookie: a=b\r\n";
@@ -44,7 +43,7 @@ async fn a_repetition_gets_the_first_response_and_costs_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_request_under_the_same_key_is_refused_and_free() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage).with("content-type", "application/json");
@@ -72,7 +71,7 @@ async fn another_request_under_the_same_key_is_refused_and_free() {
 }
 
 /// The platform's errors are stored responses too: charged or free once, and replayed for free.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_of_the_platform_is_replayed() {
     for (status, cost) in [(400, 2), (404, 2), (422, 2), (500, 0), (502, 0), (503, 0), (504, 0)] {
         let script = move |_: &_, number| Script::json(status, format!("{{\"n\":{number}}}"));
@@ -97,7 +96,7 @@ async fn an_error_of_the_platform_is_replayed() {
 
 /// If the platform says that it did not carry out the request, the same key may be used again, and
 /// the repetition is sent.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_that_allows_a_retry_frees_its_key() {
     let wait = "retry-after: 7\r\n";
     for (status, headers, cost, should_retry) in [
@@ -131,7 +130,7 @@ async fn an_error_that_allows_a_retry_frees_its_key() {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_is_stored_up_to_256_kib_and_its_call_named_beyond() {
     for (length, is_kept) in [(200_000, true), (262_144, true), (262_145, false)] {
         let script = move |_: &_, _| Script::Answer(answer(200, "", vec![b'x'; length]));
@@ -157,7 +156,7 @@ async fn a_response_is_stored_up_to_256_kib_and_its_call_named_beyond() {
 }
 
 /// It is not known whether a call without a response took effect, so its key is never sent again.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_of_a_call_without_a_response_is_outcome_unknown() {
     let impatient =
         "[platforms.platform_alpha.timeouts]\nfirst_byte_ms = 50\nbetween_bytes_ms = 50";
@@ -191,7 +190,7 @@ async fn a_repetition_of_a_call_without_a_response_is_outcome_unknown() {
 }
 
 /// Running reads keep the writer gathering, so the end of the failed call is committed late.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_call_may_be_repeated_immediately() {
     const READS: usize = 6;
     let gate = Arc::new(Semaphore::new(0));
@@ -225,7 +224,7 @@ async fn a_failed_call_may_be_repeated_immediately() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_was_never_sent_may_be_repeated() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage);
@@ -244,7 +243,7 @@ async fn a_call_that_was_never_sent_may_be_repeated() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_while_the_first_request_runs_is_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
@@ -277,7 +276,7 @@ async fn a_repetition_while_the_first_request_runs_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_is_stored_for_a_day() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage);
@@ -297,7 +296,7 @@ async fn a_response_is_stored_for_a_day() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_key_of_another_customer_is_a_different_key() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let neighbour = stage.app.customer(10).await;
@@ -319,7 +318,7 @@ async fn the_same_key_of_another_customer_is_a_different_key() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_a_single_header_of_visible_characters() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let longest = "k".repeat(255);
@@ -352,7 +351,7 @@ async fn a_key_is_a_single_header_of_visible_characters() {
 }
 
 /// Reads have no effect to repeat: the header is ignored.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_is_never_a_repetition() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage);
@@ -367,7 +366,7 @@ async fn a_read_is_never_a_repetition() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stored_response_survives_a_restart_and_an_empty_balance() {
     on_stage("platform_alpha", "", counting, async |mut stage| {
         let first = keyed(&stage).post(&stage.path("lists"), &json!({})).await;

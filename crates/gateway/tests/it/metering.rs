@@ -1,10 +1,9 @@
 //! Credits: exact under concurrency, and no charge for calls that the platform did not answer.
 
-use test_databases::both_databases;
 use test_service::with_app;
 
 /// A response says what its call cost and what is left, and billing agrees.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_has_a_correct_receipt() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
@@ -28,7 +27,7 @@ async fn a_call_has_a_correct_receipt() {
 }
 
 /// A thousand concurrent calls on a balance of one: one of them reaches the platform.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_credit_pays_for_one_of_a_thousand_concurrent_calls() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 1).await;
@@ -51,7 +50,7 @@ async fn one_credit_pays_for_one_of_a_thousand_concurrent_calls() {
 }
 
 /// The same write sent fifty times with one `Idempotency-Key` is sent and charged once.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_idempotency_key_is_one_write_and_one_charge() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;

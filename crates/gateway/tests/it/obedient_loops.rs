@@ -8,7 +8,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::TestApp;
 use test_service::client::{Client, Reply};
 
@@ -192,7 +191,7 @@ impl Loops {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_obedient_loop_never_repeats_a_completed_write_under_any_fault() {
     let database = store::testing::store().await;
     let loops = Loops::set(database).await;

@@ -6,7 +6,6 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use test_databases::both_databases;
 use test_service::platform::{Script, Seen, answer};
 use test_service::raw::RawConnection;
 use test_service::stage::{CREDITS, Stage, on_stage};
@@ -44,7 +43,7 @@ async fn drips_until_closed(address: SocketAddr, first: &str, drip: &[u8]) -> St
 }
 
 /// D1, D2: a connection that sends nothing, or an endless head, is closed after a timeout.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_without_a_complete_head_is_closed_and_free() {
     on_stage("platform_alpha", "", decent, async |mut stage| {
         stage.restart_with(|config| config.http.timeouts.head_ms = 100).await;
@@ -71,7 +70,7 @@ async fn a_connection_without_a_complete_head_is_closed_and_free() {
 
 /// D3: a dripping body gets 408 after the grace period, on native routes and on our own; no credits
 /// were held.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dripping_body_is_408_and_free() {
     on_stage("platform_alpha", "", decent, async |mut stage| {
         stage.restart_with(|config| config.http.timeouts.body_grace_ms = 100).await;
@@ -93,7 +92,7 @@ async fn a_dripping_body_is_408_and_free() {
 }
 
 /// D5: idle connections are closed after a timeout, and those beyond the limit immediately.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_are_limited_in_number_and_time() {
     const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: gateway\r\n\r\n";
     on_stage("platform_alpha", "", decent, async |mut stage| {
@@ -128,7 +127,7 @@ async fn idle_connections_are_limited_in_number_and_time() {
 
 /// D8: ten thousand pipelined requests on one connection are answered in order, within the key's
 /// rate limit.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pipelined_requests_are_answered_in_order_within_the_rate_limit() {
     const REQUESTS: usize = 10_000;
     let overrides = "[rate_limits]\nper_key_per_second = 1\nper_key_burst = 50";
@@ -178,7 +177,7 @@ fn bomb() -> Vec<u8> {
 
 /// E14: a body is decoded up to the limit to remove its envelope; above it, it is passed on
 /// unchanged.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compression_bomb_is_passed_on_compressed_without_using_memory() {
     let bomb = bomb();
     // The stream is valid except that its end is missing.
@@ -204,7 +203,7 @@ async fn a_compression_bomb_is_passed_on_compressed_without_using_memory() {
 }
 
 /// E23: five hundred calls time out; then the breaker opens for the account, but not for others.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_platform_opens_the_breaker_of_its_account_only() {
     let overrides = "[platforms.platform_alpha.timeouts]\nfirst_byte_ms = 2000";
     on_stage(
@@ -252,7 +251,7 @@ async fn a_slow_platform_opens_the_breaker_of_its_account_only() {
 
 /// A platform that starts its responses and never ends them is too slow as well, whether they are
 /// short or long.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_that_stall_open_the_breaker() {
     let overrides = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 50";
     for length in [100, 500_000] {

@@ -1,6 +1,5 @@
 //! Native paths and queries: which are never forwarded, and that refusing them costs nothing.
 
-use test_databases::both_databases;
 use test_service::platform::{RawPlatform, Script, json_answer};
 use test_service::raw::RawAnswer;
 use test_service::stage::{CREDITS, Stage, on_stage};
@@ -39,7 +38,7 @@ async fn are_refused(natives: &[&str]) {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_with_dot_segments_is_refused() {
     are_refused(&[
         "../../x",
@@ -60,7 +59,7 @@ async fn a_path_with_dot_segments_is_refused() {
 }
 
 /// The HTTP library refuses some of these itself; either way nothing is sent.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backslashes_and_characters_invalid_in_a_target_are_refused() {
     let natives = ["..\\x", "a\\b", "\\\\evil.example\\x", "a`b", "a<b>", "x?a=<b>", "x?a=\"b\""];
     each("platform_beta", &natives, |native, answer| {
@@ -70,7 +69,7 @@ async fn backslashes_and_characters_invalid_in_a_target_are_refused() {
 }
 
 /// The HTTP library removes the fragment before we see it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fragment_is_not_part_of_a_request() {
     on_stage(
         "platform_beta",
@@ -94,7 +93,7 @@ async fn a_fragment_is_not_part_of_a_request() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_naming_another_host_is_refused_or_stays_on_the_platform() {
     are_refused(&["/evil.example/x", "https://evil.example/x", "http:/%2fevil/x", "x//y"]).await;
 
@@ -123,7 +122,7 @@ async fn a_path_naming_another_host_is_refused_or_stays_on_the_platform() {
     assert!(sink.seen().is_empty(), "no other host may be reached");
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_with_parameters_double_encoding_or_control_bytes_is_refused() {
     are_refused(&[
         "a/..;/admin",
@@ -151,7 +150,7 @@ async fn a_path_with_parameters_double_encoding_or_control_bytes_is_refused() {
 }
 
 /// Lenient decoders read them as dots and slashes.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overlong_and_full_width_dots_are_refused() {
     are_refused(&[
         "%c0%ae%c0%ae/x",
@@ -170,7 +169,7 @@ async fn overlong_and_full_width_dots_are_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_or_query_that_is_too_long_is_refused() {
     let segment = format!("x/{}", "a".repeat(2_047));
     let segments = vec!["a"; 33].join("/");
@@ -194,13 +193,13 @@ async fn a_path_or_query_that_is_too_long_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_with_nul_or_broken_escapes_is_refused() {
     are_refused(&["x?a=%00", "x?%00", "x?a=%", "x?a=%g1"]).await;
 }
 
 /// Names chosen by creators may appear in paths and queries, and arrive unchanged.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_with_percent_signs_ellipses_and_line_breaks_are_forwarded() {
     on_stage(
         "platform_beta",
@@ -227,7 +226,7 @@ async fn names_with_percent_signs_ellipses_and_line_breaks_are_forwarded() {
 }
 
 /// An encoded slash is forwarded only where the catalogue declares the parameter as a name.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slash_in_a_name_is_forwarded_where_the_route_takes_a_name() {
     on_stage(
         "platform_delta",
@@ -272,7 +271,7 @@ async fn a_slash_in_a_name_is_forwarded_where_the_route_takes_a_name() {
 }
 
 /// The same with the simulated platform: anything that was created can be addressed.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_can_be_addressed_whatever_its_name() {
     test_service::app::with_app(async |app| {
         let (_, client, account) = app.ready("platform_delta", 100).await;
@@ -296,7 +295,7 @@ async fn a_folder_can_be_addressed_whatever_its_name() {
 }
 
 /// The response is the same for another customer's account, an unknown one, and an impossible one.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn foreign_unknown_and_impossible_accounts_are_the_same_404() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
         let other = stage.app.customer(10).await;
@@ -331,7 +330,7 @@ async fn foreign_unknown_and_impossible_accounts_are_the_same_404() {
 
 /// Nothing is redirected or normalized: a path that does not match the pattern exactly is not
 /// found.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_that_almost_matches_is_not_found() {
     on_stage(
         "platform_alpha",
@@ -366,7 +365,7 @@ async fn a_path_that_almost_matches_is_not_found() {
 
 /// A parameter that we would insert must not be sent twice, because platforms differ in which one
 /// they read.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeating_the_creators_id_in_the_query_is_refused_and_free() {
     let natives = ["reels?user_id=7&user_id=8", "reels?user_id=7&user%5fid=7"];
     each("platform_gamma", &natives, |native, answer| {
@@ -375,7 +374,7 @@ async fn repeating_the_creators_id_in_the_query_is_refused_and_free() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_parameters_with_defaults_may_be_repeated() {
     on_stage(
         "platform_gamma",
@@ -402,7 +401,7 @@ async fn other_parameters_with_defaults_may_be_repeated() {
 }
 
 /// A caller cannot set the creator's id in a shorthand's path.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callers_id_never_replaces_the_creators() {
     on_stage(
         "platform_gamma",
@@ -425,7 +424,7 @@ async fn a_callers_id_never_replaces_the_creators() {
 }
 
 /// A shorthand belongs to its platform; elsewhere the same word is an ordinary path.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shorthand_of_gamma_is_an_ordinary_path_elsewhere() {
     on_stage(
         "platform_alpha",
@@ -442,7 +441,7 @@ async fn a_shorthand_of_gamma_is_an_ordinary_path_elsewhere() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn head_on_a_native_path_is_405_with_the_allowed_methods() {
     on_stage(
         "platform_alpha",
@@ -465,7 +464,7 @@ async fn head_on_a_native_path_is_405_with_the_allowed_methods() {
 }
 
 /// Scope and cost depend only on the real method, whatever a header or parameter says.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_header_or_parameter_overrides_the_method() {
     on_stage(
         "platform_alpha",

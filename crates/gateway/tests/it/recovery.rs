@@ -1,6 +1,5 @@
 //! A service that stops midway, and random concurrent operations: charges are correct in every
 //! case.
-#![expect(clippy::expect_used, reason = "an unexpected value must fail the test")]
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +10,6 @@ use domain::method::Method;
 use domain::platform::Platform;
 use serde_json::json;
 use store::metering::{self, Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
-use test_databases::both_databases;
 use test_service::client::Client;
 use test_service::platform::{Script, answer};
 use test_service::stage::{CREDITS, Stage, on_stage};
@@ -70,7 +68,7 @@ async fn restarted(mut stage: Stage) -> Stage {
     stage
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_left_open_by_an_earlier_run_are_refunded_at_start() {
     on_stage("platform_alpha", &keeping_its_id(), echo_nothing, async |stage| {
         let call = leave_a_call(&stage, None).await;
@@ -93,7 +91,7 @@ async fn calls_left_open_by_an_earlier_run_are_refunded_at_start() {
 }
 
 /// The write may have taken effect, so its key cannot be used for another one.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_of_a_call_left_open_is_outcome_unknown() {
     let overrides = format!("{}\n[http.timeouts]\ndrain_ms = 100", keeping_its_id());
     on_stage(
@@ -128,7 +126,7 @@ async fn a_repetition_of_a_call_left_open_is_outcome_unknown() {
 }
 
 /// The holds of a node that never returns expire, and any node refunds them.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abandoned_hold_is_refunded_when_it_expires() {
     on_stage("platform_alpha", "", echo_nothing, async |stage| {
         leave_a_call(&stage, None).await;
@@ -146,7 +144,7 @@ async fn an_abandoned_hold_is_refunded_when_it_expires() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_waits_for_running_calls() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let script = Script::Gated(std::sync::Arc::clone(&gate), vec![answer(200, "", "{}")]);
@@ -235,7 +233,7 @@ async fn operate(stage: &Stage, client: &Client, dice: &mut Dice) {
 
 /// Two hundred operations in a seeded random order, on a balance that runs out, across restarts:
 /// every call that the platform saw is recorded, and only answered calls are charged.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_operations_are_charged_exactly() {
     on_stage("platform_alpha", &keeping_its_id(), anything, async |mut stage| {
         let mut dice = Dice(20_261_121);

@@ -4,7 +4,6 @@
 use catalog::{Catalog, Route, RouteKind};
 use domain::platform::Platform;
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::platform::Script;
 use test_service::stage::{CREDITS, Stage, on_stage};
 use test_service::with_app;
@@ -79,22 +78,22 @@ async fn every_route_is_sent_named_and_charged(platform: Platform, prefix: &str)
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_alpha_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::ALPHA, "/").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_beta_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::BETA, "/api/v1/").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_gamma_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::GAMMA, "/").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_delta_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::DELTA, "/").await;
 }
@@ -131,12 +130,12 @@ async fn routes_without_ids_answer(platform: Platform, refused: &[&str]) {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_alpha_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::ALPHA, &["GET payouts/dac7", "GET users/list"]).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_beta_serves_its_routes_through_the_gateway() {
     let need_an_id_or_a_text = [
         "GET account",
@@ -154,12 +153,12 @@ async fn the_simulated_beta_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::BETA, &need_an_id_or_a_text).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_gamma_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::GAMMA, &[]).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_delta_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::DELTA, &["GET media/bulk"]).await;
 }
@@ -217,12 +216,12 @@ async fn leads_to(method: &str, rows: &[(&str, &str)]) {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_shorthand_reaches_its_path_with_the_creators_own_id() {
     leads_to("GET", &SHORTHANDS).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn explicit_parameters_replace_defaults_and_others_are_kept() {
     leads_to(
         "GET",
@@ -242,7 +241,7 @@ async fn explicit_parameters_replace_defaults_and_others_are_kept() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_path_gets_neither_defaults_nor_an_id() {
     leads_to(
         "GET",
@@ -259,13 +258,13 @@ async fn a_full_path_gets_neither_defaults_nor_an_id() {
 }
 
 /// Shorthands are for reads; with another method the path is forwarded unchanged.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_to_the_path_of_a_shorthand_is_not_rewritten() {
     leads_to("POST", &[("lists", "/lists"), ("me", "/me")]).await;
     leads_to("DELETE", &[("chats?limit=1&limit=2", "/chats?limit=1&limit=2")]).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_route_is_forwarded_and_named_unlisted() {
     on_stage(
         "platform_alpha",
@@ -289,7 +288,7 @@ async fn an_unlisted_route_is_forwarded_and_named_unlisted() {
 }
 
 /// Usage counts each shape separately, up to a limit, so that no caller can fill it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unlisted_paths_are_counted_by_shape_up_to_a_limit() {
     on_stage(
         "platform_alpha",
@@ -322,18 +321,18 @@ async fn unlisted_paths_are_counted_by_shape_up_to_a_limit() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_route_is_refused_if_the_operator_wants_it() {
     refuses_unlisted_routes("[http]\nunlisted_routes = \"refuse\"").await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_platform_can_refuse_unlisted_routes() {
     let overrides = "[platforms.platform_alpha]\nunlisted_routes = \"refuse\"";
     refuses_unlisted_routes(overrides).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_platform_can_forward_unlisted_routes_that_others_refuse() {
     let overrides = "[http]\nunlisted_routes = \"refuse\"\n[platforms.platform_alpha]\n\
                      unlisted_routes = \"forward\"";
@@ -372,7 +371,7 @@ async fn refuses_unlisted_routes(overrides: &str) {
 }
 
 /// A request that breaks a rule of the catalogue is refused before it costs anything.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
     on_stage(
         "platform_beta",
@@ -410,7 +409,7 @@ async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
 }
 
 /// A creation returns 201, which proves as much as 200.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_2xx_verifies_a_route() {
     let script = |_: &_, _| Script::json(201, "{}");
     on_stage("platform_alpha", "", script, async |stage| {
@@ -431,7 +430,7 @@ async fn any_2xx_verifies_a_route() {
 }
 
 /// The first 2xx of a route marks it verified, for all customers and permanently.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_2xx_verifies_a_route() {
     let script = |_: &_, number| match number {
         0 => Script::json(404, "{}"),

@@ -6,7 +6,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::client::Client;
 use test_service::form::Form;
 use test_service::platform::{Script, Seen, answer};
@@ -62,7 +61,7 @@ async fn press(client: &Client, path: &str) {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_that_fills_its_share_for_bodies_keeps_no_one_else_from_writing() {
     let limits = "[http.limits]\nnative_body_bytes_max = 65536\njson_body_bytes_max = 65536\n\
         native_bodies_bytes_max = 220000\nnative_bodies_per_customer_bytes_max = 136000";
@@ -84,7 +83,7 @@ async fn a_customer_that_fills_its_share_for_bodies_keeps_no_one_else_from_writi
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_that_hold_bodies_keep_no_customer_from_logging_in_or_writing() {
     let limits = "[http]\ntrusted_proxies = ['127.0.0.1']\n[http.limits]\n\
         native_bodies_bytes_max = 4200000\nnative_bodies_per_customer_bytes_max = 4200000\n\
@@ -113,7 +112,7 @@ async fn strangers_that_hold_bodies_keep_no_customer_from_logging_in_or_writing(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_customers_uploads_leave_disk_space_for_others() {
     let limits = "[http.limits]\nupload_bytes_max = 600000\nuploads_bytes_max = 2000000\n\
         uploads_per_customer_bytes_max = 700000";

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use test_databases::both_databases;
 use test_service::platform::{Script, answer, json_answer};
 use test_service::raw::RawConnection;
 use test_service::stage::{CREDITS, Stage, on_stage};
@@ -48,7 +47,7 @@ async fn until_logged(stage: &Stage, count: usize) {
     while logged().await < count {}
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_head_of_an_event_stream_is_passed_on_before_the_first_event() {
     for content_type in [
         "text/event-stream",
@@ -87,7 +86,7 @@ async fn the_head_of_an_event_stream_is_passed_on_before_the_first_event() {
 }
 
 /// With any content type, the part that has arrived is passed on when nothing more comes.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_without_a_length_that_pauses_is_passed_on() {
     let overrides = "[http.timeouts]\nstream_after_ms = 20";
     for first in [None, Some("[1,")] {
@@ -116,7 +115,7 @@ async fn a_response_without_a_length_that_pauses_is_passed_on() {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_stream_of_beta_keeps_its_envelope_and_is_marked() {
     let gate = Arc::new(Semaphore::new(0));
     let line = "{\"success\":true,\"response\":{}}\n";
@@ -140,7 +139,7 @@ async fn an_event_stream_of_beta_keeps_its_envelope_and_is_marked() {
 }
 
 /// An envelope can be removed only once the whole response has arrived.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_envelope_of_a_slow_response_of_beta_is_still_removed() {
     let overrides = "[http.timeouts]\nstream_after_ms = 1";
     let gate = Arc::new(Semaphore::new(0));
@@ -169,7 +168,7 @@ async fn the_envelope_of_a_slow_response_of_beta_is_still_removed() {
 
 /// The platform's connection is closed when the caller disconnects, even if the platform sends
 /// nothing.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_an_idle_stream_ends_it_and_is_charged() {
     let bytes = [head("text/event-stream"), chunk("data: 1\n\n")].concat();
     let script = move |_: &_, _| Script::AnswerAndHang(bytes.clone());
@@ -187,7 +186,7 @@ async fn a_caller_that_leaves_an_idle_stream_ends_it_and_is_charged() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_idle_for_too_long_breaks_off_and_is_free() {
     let overrides = "[platforms.platform_alpha.timeouts]\nstream_idle_ms = 50";
     let bytes = [head("text/event-stream"), chunk("data: 1\n\n")].concat();
@@ -205,7 +204,7 @@ async fn a_stream_idle_for_too_long_breaks_off_and_is_free() {
 
 /// The timeout of other responses does not apply to streams: while another call runs into it, the
 /// stream continues.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_stream_outlives_the_timeout_of_other_responses() {
     let overrides = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 50";
     let gate = Arc::new(Semaphore::new(0));
@@ -233,7 +232,7 @@ async fn an_idle_stream_outlives_the_timeout_of_other_responses() {
 }
 
 /// A stream that ended is replayed whole under its idempotency key.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_completed_stream_is_replayed_under_its_key() {
     let stream = [head("text/event-stream"), chunk("data: 1\n\n"), chunk("")].concat();
     let script = move |_: &_, number: usize| match number {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use test_databases::both_databases;
 use test_service::client::{Client, Reply};
 use test_service::form::{self, Form};
 use test_service::platform::{Script, json_answer};
@@ -71,7 +70,7 @@ fn wild(length: usize) -> Vec<u8> {
     wild.chain(0..=255).cycle().take(length).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_creates_a_post_that_reads_show() {
     with_app(async |app| {
         let (_, client, account) = app.ready(GAMMA, 100).await;
@@ -120,7 +119,7 @@ async fn an_upload_creates_a_post_that_reads_show() {
 }
 
 /// The price rules and the defaults of specification 4.3, as the platform sees them.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_field_is_sent_as_specified() {
     on_stage(GAMMA, "", created, async |stage| {
         let picture = || Form::new().with_picture();
@@ -192,7 +191,7 @@ async fn every_field_is_sent_as_specified() {
 }
 
 /// The same write by its native path, which must not bypass the checks of uploads.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_by_its_native_path_is_checked_like_an_upload() {
     on_stage(GAMMA, "", created, async |stage| {
         let send = async |native: &str, form: &Form| {
@@ -226,7 +225,7 @@ async fn an_upload_by_its_native_path_is_checked_like_an_upload() {
 }
 
 /// The platform gets our own form: credentials, one content type, a length, and the file unchanged.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_platform_gets_a_newly_framed_form() {
     on_stage(GAMMA, "", created, async |stage| {
         let file = wild(200_001);
@@ -343,7 +342,7 @@ fn forms_with_much_wrong() -> Vec<(Form, &'static [(&'static str, &'static str)]
     ]
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_field_is_reported_and_costs_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
         for (form, expected) in wrong_forms().into_iter().chain(forms_with_much_wrong()) {
@@ -361,7 +360,7 @@ async fn a_wrong_field_is_reported_and_costs_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_form_is_refused() {
     on_stage(GAMMA, "", created, async |stage| {
         let path = format!("/v1/{}/media/upload", stage.account);
@@ -410,7 +409,7 @@ async fn a_malformed_form_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_platforms_accept_no_upload() {
     with_app(async |app| {
         for platform in ["platform_alpha", "platform_beta", "platform_delta"] {
@@ -429,7 +428,7 @@ async fn other_platforms_accept_no_upload() {
 }
 
 /// A caller need not send a large file to find out that it cannot pay for it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_beyond_the_balance_is_refused_before_its_file_is_read() {
     with_app(async |app| {
         let (customer, client, account) = app.ready(GAMMA, 1).await;
@@ -460,7 +459,7 @@ async fn an_upload_beyond_the_balance_is_refused_before_its_file_is_read() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_above_the_limit_is_413_and_leaves_nothing() {
     let overrides = "[http.limits]\nupload_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
@@ -484,7 +483,7 @@ async fn a_file_above_the_limit_is_413_and_leaves_nothing() {
 }
 
 /// D9: an endless file without an announced length is stopped at the limit, on disk too.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_file_is_413_and_never_exceeds_the_limit_on_disk() {
     let overrides = "[http.limits]\nupload_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
@@ -512,7 +511,7 @@ async fn an_endless_file_is_413_and_never_exceeds_the_limit_on_disk() {
 }
 
 /// The other parts of a form have a common limit, so that no form fills the memory.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_other_parts_of_a_form_are_limited() {
     on_stage(GAMMA, "", created, async |stage| {
         let picture = || Form::new().with_picture();
@@ -576,7 +575,7 @@ async fn drain(listener: TcpListener) -> usize {
 }
 
 /// 64 MiB pass through a few hundred KiB of memory: the file is on disk, and is copied in pieces.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_does_not_grow_with_the_file() {
     on_stage(GAMMA, "", created, async |mut stage| {
         const PIECES: usize = 1_024;
@@ -619,7 +618,7 @@ async fn memory_does_not_grow_with_the_file() {
 
 /// The file is readable only by its owner, has no name, and is gone when the caller disconnects; no
 /// credits are held meanwhile.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_disconnects_within_the_file_leaves_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
         let form = Form::new().file("a.jpg", "image/jpeg", &wild(900_000));
@@ -648,7 +647,7 @@ async fn a_caller_that_disconnects_within_the_file_leaves_nothing() {
 
 /// If a caller disconnects after the upload was sent, it is charged like any write; the file is
 /// deleted with the call.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_disconnects_after_the_upload_was_sent_is_charged() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(201, "{}")]);
@@ -678,7 +677,7 @@ async fn a_caller_that_disconnects_after_the_upload_was_sent_is_charged() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_response_to_an_upload_is_charged_like_that_to_any_write() {
     let answers = [(200, 2), (400, 2), (403, 2), (409, 2), (413, 2), (429, 0), (500, 0), (503, 0)];
     for (status, cost) in answers {
@@ -696,7 +695,7 @@ async fn the_response_to_an_upload_is_charged_like_that_to_any_write() {
 }
 
 /// Without a response nothing is charged, and a write is never retried.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_without_a_response_is_free_and_not_sent_again() {
     let faults = [
         (Script::close(), 502, "outcome_unknown"),
@@ -729,7 +728,7 @@ async fn an_upload_without_a_response_is_free_and_not_sent_again() {
 }
 
 /// The same form counts as the same request however it is framed; another file or field does not.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_can_be_repeated_safely_with_an_idempotency_key() {
     on_stage(GAMMA, "", created, async |stage| {
         let client = stage.client.with("idempotency-key", "post-17");
@@ -757,7 +756,7 @@ async fn an_upload_can_be_repeated_safely_with_an_idempotency_key() {
 }
 
 /// A dripping form times out after the grace period, and any form after the total time.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_that_arrives_too_slowly_is_408_and_leaves_nothing() {
     for overrides in ["body_grace_ms = 100", "upload_ms = 100"] {
         let overrides = format!("[http.timeouts]\n{overrides}");
@@ -779,7 +778,7 @@ async fn a_form_that_arrives_too_slowly_is_408_and_leaves_nothing() {
 }
 
 /// All files together have a limit on disk; a finished upload makes room.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uploads_together_stay_within_their_disk_limit() {
     let overrides = "[http.limits]\nupload_bytes_max = 600000\nuploads_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
@@ -804,7 +803,7 @@ async fn uploads_together_stay_within_their_disk_limit() {
 }
 
 /// A process that dies before it has unlinked a file leaves it behind; the next start removes it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_removes_files_left_in_the_folder_by_a_dead_process() {
     with_app(async |mut app| {
         let folder = app.spool_folder();

@@ -8,7 +8,6 @@ use flate2::write::GzEncoder;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::Sha256;
-use test_databases::both_databases;
 use test_service::platform::{RawPlatform, Script, answer, json_answer};
 use test_service::stage::{CANARY, CREDITS, Stage, on_stage, on_stage_of};
 
@@ -28,7 +27,7 @@ async fn on_wire(platform: &str, test: impl AsyncFn(Stage) -> Stage) {
     on_stage(platform, "", |_, _| Script::json(200, "{}"), test).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alpha_gets_the_session_the_user_and_the_connected_user_agent() {
     on_wire("platform_alpha", async |stage| {
         stage.get("users/me?x=1").await;
@@ -47,7 +46,7 @@ async fn alpha_gets_the_session_the_user_and_the_connected_user_agent() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_credential_in_extra_is_sent_in_the_operators_header() {
     let overrides = r#"[platforms.platform_alpha]
         headers = [
@@ -81,7 +80,7 @@ async fn a_credential_in_extra_is_sent_in_the_operators_header() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beta_gets_its_prefix_and_a_signature_of_the_request() {
     let overrides = "[platforms.platform_beta.signing]\nkey = \"k3y\"\nclient_id = \"c1\"\nclient_version = \"9.9\"";
     on_stage(
@@ -117,7 +116,7 @@ async fn beta_gets_its_prefix_and_a_signature_of_the_request() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gamma_gets_the_token_and_the_resource() {
     on_wire("platform_gamma", async |stage| {
         stage.get("activity").await;
@@ -131,7 +130,7 @@ async fn gamma_gets_the_token_and_the_resource() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn delta_gets_the_token_and_the_version_header() {
     on_wire("platform_delta", async |stage| {
         stage.get("notifications?page=1").await;
@@ -146,7 +145,7 @@ async fn delta_gets_the_token_and_the_version_header() {
 }
 
 /// Valid paths and queries are not decoded, normalized, reordered or cleaned up.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn path_and_query_arrive_byte_for_byte() {
     let targets = [
         "a%7Eb",
@@ -176,7 +175,7 @@ async fn path_and_query_arrive_byte_for_byte() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_arrive_byte_for_byte_with_a_length_up_to_one_mebibyte() {
     const LARGEST: usize = 1_048_576;
     let echo = |request: &test_service::platform::Seen, _| {
@@ -202,7 +201,7 @@ async fn bodies_arrive_byte_for_byte_with_a_length_up_to_one_mebibyte() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chunked_body_is_sent_with_a_length() {
     on_wire("platform_alpha", async |stage| {
         let mut caller = stage.raw().await;
@@ -226,7 +225,7 @@ async fn a_chunked_body_is_sent_with_a_length() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_without_a_body_has_a_content_length_of_zero() {
     on_wire("platform_alpha", async |stage| {
         for (method, length) in
@@ -243,7 +242,7 @@ async fn a_write_without_a_body_has_a_content_length_of_zero() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_above_one_mebibyte_is_refused_and_free() {
     on_wire("platform_alpha", async |stage| {
         let whole = stage.client.try_send("POST", &stage.path("x"), Some(vec![0; 1_048_577])).await;
@@ -271,7 +270,7 @@ async fn a_body_above_one_mebibyte_is_refused_and_free() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_get_with_a_body_is_refused_and_free() {
     on_wire("platform_alpha", async |stage| {
         let reply = stage.client.send("GET", &stage.path("users/me"), Some(b"{}".to_vec())).await;
@@ -308,7 +307,7 @@ fn row(sent: &str, got: &str, envelope: &'static str) -> (Vec<u8>, Vec<u8>, &'st
     (json_answer(200, sent), got.as_bytes().to_vec(), envelope)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_success_envelope_is_removed_and_its_contents_kept_exactly() {
     unwraps(&[
         row(r#"{"success":true,"response":{"a":1}}"#, r#"{"a":1}"#, ""),
@@ -319,7 +318,7 @@ async fn a_success_envelope_is_removed_and_its_contents_kept_exactly() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn anything_but_a_success_envelope_is_passed_on_whole() {
     let deep = "[".repeat(10_000);
     let kept = [
@@ -340,7 +339,7 @@ async fn anything_but_a_success_envelope_is_passed_on_whole() {
     unwraps(&kept.map(|sent| row(sent, sent, "kept"))).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_that_is_not_json_is_passed_on_whole_and_marked() {
     let body = r#"{"success":true,"response":1}"#;
     let text = answer(200, "content-type: text/plain\r\n", body);
@@ -349,7 +348,7 @@ async fn a_response_that_is_not_json_is_passed_on_whole_and_marked() {
 }
 
 /// Short and long responses (buffered for the envelope), compressed or not.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn envelopes_of_long_and_compressed_responses_are_removed_too() {
     let inner = format!("\"{}\"", "y".repeat(300_000));
     let wrapped = format!(r#"{{"success":true,"response":{inner}}}"#);
@@ -367,7 +366,7 @@ async fn envelopes_of_long_and_compressed_responses_are_removed_too() {
 }
 
 /// A response larger than the buffer, even if only when decoded, is passed on whole and in order.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_too_large_for_the_buffer_is_passed_on_whole() {
     let large = format!(r#"{{"success":true,"response":"{}"}}"#, "z".repeat(8_388_608));
     let bomb = gzip(&vec![b' '; 9_000_000]);
@@ -385,7 +384,7 @@ async fn a_response_too_large_for_the_buffer_is_passed_on_whole() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_truncated_compressed_envelope_is_502_and_free() {
     let mut cut = gzip(br#"{"success":true,"response":[1,2,3,4,5,6,7,8,9]}"#);
     cut.truncate(cut.len() - 12);
@@ -408,7 +407,7 @@ async fn a_truncated_compressed_envelope_is_502_and_free() {
 }
 
 /// Without an envelope to remove, nothing is decoded.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compressed_response_is_passed_on_unchanged() {
     let coded = gzip(br#"{"success":true,"response":1}"#);
     let headers = "content-type: application/json\r\ncontent-encoding: gzip\r\n";

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::TestApp;
 use test_service::client::{Client, Reply};
 use test_service::platform::{Script, answer};
@@ -252,7 +251,7 @@ fn scripted(number: usize) -> Script {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_that_need_exact_bytes_hold() {
     let table = table();
     on_stage(
@@ -277,7 +276,7 @@ async fn rows_that_need_exact_bytes_hold() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_row_of_the_table_holds() {
     let table = table();
     let database = store::testing::store().await;
@@ -294,7 +293,7 @@ async fn every_row_of_the_table_holds() {
     assert_eq!(shown, rows, "each row needs a case, and each case a row");
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_while_the_account_is_paused() {
     let row = &table()["W2"];
     let play = |_: &_, number| match number {
@@ -319,7 +318,7 @@ async fn nothing_is_sent_while_the_account_is_paused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_without_tls_is_unreachable() {
     let row = &table()["W5"];
     let play = |_: &_, _| Script::json(201, "{}");
@@ -349,7 +348,7 @@ async fn a_platform_without_tls_is_unreachable() {
 
 /// A refusal before credits are held costs nothing, frees the key, and shows the balance if the
 /// caller is known.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_are_free_and_show_the_balance_to_known_callers() {
     let play = |_: &_, _| Script::json(201, "{}");
     on_stage("platform_alpha", "", play, async |stage| {
@@ -394,7 +393,7 @@ async fn refusals_are_free_and_show_the_balance_to_known_callers() {
 }
 
 /// Our own refusals free the key, for exports as well.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_export_can_be_created_later_by_the_same_request() {
     let play = |_: &_, _| Script::json(200, "[]");
     on_stage("platform_alpha", "", play, async |stage| {

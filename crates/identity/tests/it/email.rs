@@ -2,7 +2,6 @@
 //! and responses do not reveal who is a customer.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::Member;
 use test_service::{Client, Reply, TestApp, at_once, with_app};
 
@@ -30,7 +29,7 @@ async fn standing(app: &TestApp, member: &Member) -> (i64, bool) {
     (balance, who["email_verified"].as_bool().unwrap())
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_trial() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -58,7 +57,7 @@ async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_tr
 }
 
 /// The trial of the configuration is for customers who have none yet.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_granted_trial_is_shown_as_it_was_granted() {
     with_app(async |mut app| {
         let member = app.member("ada@example.com").await;
@@ -76,7 +75,7 @@ async fn a_granted_trial_is_shown_as_it_was_granted() {
 }
 
 /// Email scanners follow links, some of them several times.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checking_a_link_five_times_confirms_nothing() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -103,7 +102,7 @@ async fn checking_a_link_five_times_confirms_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_concurrent_confirmations_count_once() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -125,7 +124,7 @@ async fn fifty_concurrent_confirmations_count_once() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_expires_after_24_hours_and_another_one_can_be_requested() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -147,7 +146,7 @@ async fn a_link_expires_after_24_hours_and_another_one_can_be_requested() {
 }
 
 /// The first emailed link still works after a second one was sent; using one uses up the other.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_links_for_one_address_only_one_works() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -165,7 +164,7 @@ async fn of_two_links_for_one_address_only_one_works() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_link_confirms_nothing() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -192,7 +191,7 @@ async fn an_invalid_link_confirms_nothing() {
 }
 
 /// A link belongs to its customer, whichever key is sent with it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_confirms_its_own_customer_only() {
     with_app(async |app| {
         let (ada, eve) = (app.member("ada@example.com").await, app.member("eve@example.com").await);
@@ -210,7 +209,7 @@ async fn a_link_confirms_its_own_customer_only() {
 
 /// For an unknown address, a pending one and a confirmed one the response is the same to the last
 /// byte; only the pending one gets an email.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_for_an_email_reveals_nothing_about_an_address() {
     with_app(async |app| {
         app.member("waits@example.com").await;
@@ -266,7 +265,7 @@ async fn an_address_gets_three_emails_an_hour_and_the_response_reveals_nothing()
 }
 
 /// An email that was requested but not sent does not count, and each purpose has its own limit.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_again_for_a_confirmed_address_does_not_block_its_password_reset_emails() {
     with_app(async |app| {
         app.member("ada@example.com").await;
@@ -305,7 +304,7 @@ async fn the_emails_that_a_network_requests_in_an_hour_are_limited() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_trials_that_a_network_starts_in_a_day_are_limited() {
     with_configured_app(
         "[rate_limits]\nregistrations_per_hour = 100\ntrials_per_network_per_day = 2",
@@ -350,7 +349,7 @@ where
 }
 
 /// One mailbox under two addresses is two customers, but gets one trial.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tagged_address_gets_no_second_trial() {
     with_app(async |app| {
         let mut granted = Vec::new();

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use store::customers::{self, PasswordHash};
-use test_databases::both_databases;
 use test_service::member::{Member, PASSWORD};
 use test_service::{Client, Reply, TestApp, with_app};
 
@@ -39,7 +38,7 @@ async fn close(app: &TestApp, member: &Member) {
     assert!(customers::disable(app.store(), id, app.clock.now()).await.unwrap());
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_returns_a_session_and_its_customer() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -66,7 +65,7 @@ async fn a_login_returns_a_session_and_its_customer() {
 
 /// An unknown address, a wrong password, a customer without a password and a closed customer get
 /// the same response for the same work. Work is counted, not timed: one hash each.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_login_reveals_nothing_and_always_costs_one_hash() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -237,7 +236,7 @@ async fn common_passwords_are_refused_wherever_one_is_set() {
 }
 
 /// An attacker who sets a cookie in a browser before its user logs in gains nothing.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_never_keeps_the_token_that_the_browser_sent() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -283,7 +282,7 @@ async fn a_login_from_a_page_of_another_site_is_refused() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outdated_hash_is_renewed_at_login() {
     /// `PASSWORD` hashed with one pass over 8 KiB by another implementation of argon2.
     const WEAK: &str = "$argon2id$v=19$m=8,t=1,p=1$MDEyMzQ1Njc4OWFiY2RlZg$gLHIkr1qgP4r3sH1P/NIg3+PMckaLQ3RkuIiytJhVlY";

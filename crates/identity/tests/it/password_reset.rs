@@ -2,7 +2,6 @@
 //! reveal who is a customer.
 
 use serde_json::json;
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::{Client, Reply, TestApp, at_once, with_app};
 
@@ -24,7 +23,7 @@ async fn mailed(app: &TestApp, email: &str) -> String {
     app.mailed_token(email).await
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_emailed_link_sets_a_password_once_and_ends_every_session() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -65,7 +64,7 @@ async fn an_emailed_link_sets_a_password_once_and_ends_every_session() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_sent_before_a_change_of_password_is_invalid() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -85,7 +84,7 @@ async fn a_link_sent_before_a_change_of_password_is_invalid() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_concurrent_uses_of_a_link_one_sets_the_password() {
     with_app(async |app| {
         app.member("ada@example.com").await;
@@ -111,7 +110,7 @@ async fn of_concurrent_uses_of_a_link_one_sets_the_password() {
 }
 
 /// A refused password does not consume the link.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_password_does_not_consume_the_link() {
     with_app(async |app| {
         app.member("ada@example.com").await;
@@ -131,7 +130,7 @@ async fn a_refused_password_does_not_consume_the_link() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_link_expires_after_an_hour_and_does_nothing_else() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -154,7 +153,7 @@ async fn a_password_link_expires_after_an_hour_and_does_nothing_else() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_for_a_password_link_reveals_nothing_about_an_address() {
     with_app(async |app| {
         app.member("ada@example.com").await;

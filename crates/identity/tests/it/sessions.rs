@@ -1,7 +1,6 @@
 //! Sessions: what they allow, how they end, and which connections may carry them.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::{Member, PASSWORD};
 use test_service::{Client, TestApp, with_app};
 
@@ -27,7 +26,7 @@ async fn everything(app: &TestApp) -> (Member, Client, Client, String) {
     (member, program, browser, account)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_does_what_a_full_key_does_except_metered_calls() {
     with_app(async |app| {
         let (member, program, browser, account) = everything(&app).await;
@@ -56,7 +55,7 @@ async fn a_session_does_what_a_full_key_does_except_metered_calls() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_sees_its_own_usage_and_a_session_that_of_all_keys() {
     with_app(async |app| {
         let (member, first, browser, account) = everything(&app).await;
@@ -94,7 +93,7 @@ async fn a_key_sees_its_own_usage_and_a_session_that_of_all_keys() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_ends_after_12_hours_without_use_or_7_days() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -122,7 +121,7 @@ async fn a_session_ends_after_12_hours_without_use_or_7_days() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_use_is_stored_once_a_minute() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -143,7 +142,7 @@ async fn the_last_use_is_stored_once_a_minute() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_sees_its_devices_and_can_end_each_session() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -184,7 +183,7 @@ async fn a_customer_sees_its_devices_and_can_end_each_session() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_logout_ends_the_session_and_removes_the_cookie() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -204,7 +203,7 @@ async fn a_logout_ends_the_session_and_removes_the_cookie() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_password_ends_all_sessions_and_starts_one_for_the_calling_device() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -229,7 +228,7 @@ async fn a_change_of_password_ends_all_sessions_and_starts_one_for_the_calling_d
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_current_password_changes_nothing_and_counts_as_a_guess() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -258,7 +257,7 @@ async fn a_wrong_current_password_changes_nothing_and_counts_as_a_guess() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_by_session_needs_the_key_id_and_the_password() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -287,7 +286,7 @@ async fn a_rotation_by_session_needs_the_key_id_and_the_password() {
 
 /// If a key is sent, it decides with its limits; the cookie that a browser adds permits nothing
 /// more.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_sent_with_a_session_of_the_same_customer_decides() {
     with_app(async |app| {
         let (_member, program, browser, account) = everything(&app).await;
@@ -420,7 +419,7 @@ async fn plain_http_carries_sessions_of_this_machine_only() {
     assert_eq!(login(elsewhere, "127.0.0.1").await, refused);
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_sessions_of_a_customer_is_limited() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[sessions]\nper_customer_max = 2").await;
@@ -439,7 +438,7 @@ async fn the_number_of_sessions_of_a_customer_is_limited() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_closed_customer_are_refused_immediately() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -457,7 +456,7 @@ async fn sessions_of_a_closed_customer_are_refused_immediately() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_survives_a_restart_of_the_service() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "").await;

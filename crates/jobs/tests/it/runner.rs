@@ -11,7 +11,6 @@ use jobs::{JobDispatch, JobError, JobQueue, JobRunner};
 use runtime::{Clock, Random, Tasks};
 use store::jobs::{JobClaimant, JobCounts};
 use store::testing::TestStore;
-use test_databases::both_databases;
 use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +71,7 @@ impl TestNode {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn everything_that_is_due_runs_once_in_its_order() {
     let store = store::testing::store().await;
     let (node, ran) = TestNode::doing(&store, |_, _| Ok(()));
@@ -87,7 +86,7 @@ async fn everything_that_is_due_runs_once_in_its_order() {
     assert_eq!(node.counts().await, (0, 0));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_job_that_fails_is_retried_after_growing_pauses_and_others_run_meanwhile() {
     let store = store::testing::store().await;
     let (node, ran) = TestNode::doing(&store, |payload, attempt| match (payload, attempt) {
@@ -109,7 +108,7 @@ async fn a_job_that_fails_is_retried_after_growing_pauses_and_others_run_meanwhi
     assert_eq!(node.counts().await, (0, 0));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_job_that_can_never_succeed_is_kept_for_the_operator_and_not_retried() {
     let store = store::testing::store().await;
     let (node, ran) =
@@ -127,7 +126,7 @@ async fn a_job_that_can_never_succeed_is_kept_for_the_operator_and_not_retried()
     assert_eq!(errors, ["no such mailbox"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_job_that_fails_for_three_days_is_given_up_and_can_be_tried_again() {
     let store = store::testing::store().await;
     let (node, ran) =
@@ -146,7 +145,7 @@ async fn a_job_that_fails_for_three_days_is_given_up_and_can_be_tried_again() {
     assert_eq!(node.counts().await, (1, 0), "its three days begin anew");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_job_that_panics_fails_for_now_and_the_next_one_runs() {
     let store = store::testing::store().await;
     let (node, ran) = TestNode::doing(&store, |payload, _| {
@@ -166,7 +165,7 @@ async fn a_job_that_panics_fails_for_now_and_the_next_one_runs() {
 }
 
 /// Its lease ended while it ran, so another node may be at it: the first result counts for nothing.
-#[both_databases]
+#[tokio::test]
 async fn a_job_that_another_node_has_taken_over_is_not_ended_by_the_first() {
     let store = store::testing::store().await;
     let shared = (*store).clone();
@@ -196,7 +195,7 @@ async fn a_job_that_another_node_has_taken_over_is_not_ended_by_the_first() {
     assert_eq!(node.counts().await, (1, 0), "the other node is still at it");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn one_signal_is_enough_for_all_workers() {
     let store = store::testing::store().await;
     // Each job waits until all of them run at the same time.
@@ -225,7 +224,7 @@ async fn one_signal_is_enough_for_all_workers() {
     assert_eq!(node.counts().await, (0, 0));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn many_workers_of_several_nodes_run_each_job_once() {
     let store = store::testing::store().await;
     let (node, ran) = TestNode::doing(&store, |_, _| Ok(()));
@@ -243,7 +242,7 @@ async fn many_workers_of_several_nodes_run_each_job_once() {
     assert_eq!(ran, payloads);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn workers_end_with_the_service_and_leave_what_they_did_not_begin() {
     let store = store::testing::store().await;
     let (node, ran) = TestNode::doing(&store, |_, _| Ok(()));

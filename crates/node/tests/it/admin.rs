@@ -1,13 +1,7 @@
 //! The admin listener: readiness and metrics without a token, staff commands with the token.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "an unexpected value must fail the test"
-)]
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{Client, Reply, TestApp, with_app};
 
 async fn command(app: &TestApp, command: &Value) -> Reply {
@@ -15,7 +9,7 @@ async fn command(app: &TestApp, command: &Value) -> Reply {
     app.admin().bearer(&token).post("/commands", command).await
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_and_metrics_are_served_without_secrets() {
     with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 5).await;
@@ -111,7 +105,7 @@ async fn the_public_listener_serves_no_admin_routes() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gift_may_expire() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -146,7 +140,7 @@ async fn a_gift_may_expire() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_see_the_debt_beside_the_balance() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 3).await;
@@ -168,7 +162,7 @@ async fn staff_see_the_debt_beside_the_balance() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_give_and_take_credits_once_for_each_reference() {
     with_app(async |app| {
         let customer = app.customer(5).await;
@@ -198,7 +192,7 @@ async fn staff_give_and_take_credits_once_for_each_reference() {
 
 /// Repeating a reference with the same grant changes nothing. With another grant nothing is
 /// recorded, and the error shows both.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reference_used_for_another_grant_is_refused_with_both_amounts() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -239,7 +233,7 @@ async fn a_reference_used_for_another_grant_is_refused_with_both_amounts() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_grants_name_the_flag_and_record_nothing() {
     with_app(async |app| {
         let customer = app.customer(5).await;
@@ -284,7 +278,7 @@ async fn invalid_grants_name_the_flag_and_record_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_refusals_give_the_reason() {
     with_app(async |app| {
         let customer = app.customer(0).await;

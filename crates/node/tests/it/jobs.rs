@@ -12,7 +12,6 @@ use domain::job::JobKind;
 use domain::time::Timestamp;
 use serde_json::json;
 use store::jobs::{self, JobClaimant, JobCounts, NewJob};
-use test_databases::both_databases;
 use test_service::{Client, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
@@ -34,7 +33,7 @@ async fn claim_and_die(app: &TestApp, node: NodeId) {
     assert!(jobs::claim(app.store(), &claimant).await.unwrap().is_some());
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_temporarily_refused_email_is_sent_later_and_not_lost() {
     with_app(async |app| {
         app.member(ADA).await;
@@ -62,7 +61,7 @@ async fn a_temporarily_refused_email_is_sent_later_and_not_lost() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn emails_wait_for_an_unavailable_mail_server_even_across_a_restart() {
     let database = store::testing::store().await;
     let mut app = TestApp::start(database, "[mail]\nurl = \"smtp://127.0.0.1:1\"").await;
@@ -79,7 +78,7 @@ async fn emails_wait_for_an_unavailable_mail_server_even_across_a_restart() {
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_permanently_refused_email_is_set_aside_for_the_operator() {
     with_app(async |app| {
         app.member(ADA).await;
@@ -120,7 +119,7 @@ async fn a_job_that_keeps_failing_is_given_up_after_three_days() {
 
 /// The node that was about to send the email is killed; another one sends it after the lease has
 /// expired.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_email_of_a_dead_node_is_sent_after_its_lease() {
     with_app(async |app| {
         app.member(ADA).await;
@@ -137,7 +136,7 @@ async fn the_email_of_a_dead_node_is_sent_after_its_lease() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_node_resumes_its_jobs() {
     let node = NodeId::new(Timestamp::from_unix_micros(1), [6; 10]);
     let database = store::testing::store().await;
@@ -153,7 +152,7 @@ async fn a_restarted_node_resumes_its_jobs() {
 }
 
 /// The timer would fire only in an hour, so the signal must wake the workers.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_send_an_email_as_soon_as_it_is_requested() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[jobs]\nworkers = 2\npoll_ms = 3600000").await;
@@ -167,7 +166,7 @@ async fn workers_send_an_email_as_soon_as_it_is_requested() {
 }
 
 /// Without a signal the timer finds the job.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_find_a_job_without_a_signal() {
     let database = store::testing::store().await;
     let app = TestApp::start(database, "[jobs]\nworkers = 1\npoll_ms = 100").await;
@@ -200,7 +199,7 @@ async fn arrived(app: &TestApp, wanted: usize) {
 }
 
 /// A job of another version must not stop the runner, and a node that can read it may start later.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_job_is_kept_and_others_run() {
     with_app(async |app| {
         let job = |number, kind, payload: &str| NewJob {

@@ -32,6 +32,7 @@ fn ok(_: &Seen, _: usize) -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn all_nodes_share_keys_accounts_and_credits() {
     on_three_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
@@ -66,6 +67,7 @@ async fn all_nodes_share_keys_accounts_and_credits() {
 /// A thousand concurrent calls on three nodes, on a balance of one: one of them reaches the
 /// platform.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn one_credit_pays_for_one_call_across_all_nodes() {
     on_three_nodes(FAST, ok, async |nodes| {
         let poor = nodes.stage.app.customer(1).await;
@@ -99,6 +101,7 @@ async fn one_credit_pays_for_one_call_across_all_nodes() {
 /// some of them reach the platform in vain, but as many as there are credits are answered and
 /// charged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn credits_that_run_out_on_three_nodes_at_once_pay_for_exactly_as_many_reads() {
     const GRANTED: i64 = 103;
     on_three_nodes(FAST, ok, async |nodes| {
@@ -203,6 +206,7 @@ async fn assert_writes_are_not_sent(nodes: &Nodes) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_rotated_key_is_refused_on_every_node_after_the_response() {
     on_hearing_and_deaf_nodes(FAST, ok, async |mut nodes| {
         nodes.stage.grant(1_000_000).await;
@@ -229,6 +233,7 @@ async fn a_rotated_key_is_refused_on_every_node_after_the_response() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_deleted_key_is_refused_on_every_node_after_the_response() {
     on_hearing_and_deaf_nodes(FAST, ok, async |nodes| {
         nodes.stage.grant(1_000_000).await;
@@ -251,6 +256,7 @@ async fn a_deleted_key_is_refused_on_every_node_after_the_response() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn the_grace_of_a_rotated_key_ends_on_every_node_at_the_same_time() {
     on_three_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
@@ -278,6 +284,7 @@ async fn the_grace_of_a_rotated_key_ends_on_every_node_at_the_same_time() {
 
 /// Every node has the account cached when it is deleted on one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_deleted_account_is_gone_on_every_node_for_the_next_call() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
@@ -303,6 +310,7 @@ async fn a_deleted_account_is_gone_on_every_node_for_the_next_call() {
 
 /// Every node has the old credentials cached when they are changed on one of them, repeatedly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn changed_credentials_are_used_by_every_node_for_the_next_call() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
@@ -334,6 +342,7 @@ async fn changed_credentials_are_used_by_every_node_for_the_next_call() {
 /// The same write sent sixty times to three nodes with one `Idempotency-Key` is sent and charged
 /// once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn one_idempotency_key_is_one_write_across_all_nodes() {
     let body = r#"{"id":"made once"}"#;
     let script = move |_: &Seen, _| Script::json(201, body);
@@ -370,6 +379,7 @@ async fn one_idempotency_key_is_one_write_across_all_nodes() {
 /// The same request to one of the service's own routes, sent thirty times to three nodes with one
 /// `Idempotency-Key`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn one_idempotency_key_creates_one_key_across_all_nodes() {
     on_three_nodes("", ok, async |nodes| {
         let keyed = |client: &Client| client.with("idempotency-key", "key-1");
@@ -437,6 +447,7 @@ async fn held_and_balance(client: &Client) -> (i64, i64) {
 /// A node dies with a write at the platform. Its hold remains until it expires, then any other node
 /// refunds it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn the_holds_of_a_killed_node_are_refunded_by_others_when_they_expire() {
     let gate = Arc::new(Semaphore::new(0));
     on_three_nodes("", gated(&gate), async |mut nodes| {
@@ -471,6 +482,7 @@ async fn the_holds_of_a_killed_node_are_refunded_by_others_when_they_expire() {
 /// A node settles a call only after another node has refunded its expired hold: the late settlement
 /// changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_settlement_after_the_hold_expired_changes_nothing() {
     let gate = Arc::new(Semaphore::new(0));
     on_three_nodes("", gated(&gate), async |nodes| {
@@ -496,6 +508,7 @@ async fn a_settlement_after_the_hold_expired_changes_nothing() {
 /// A node that keeps its id refunds at its start the holds of its killed predecessor, and none of
 /// the others'.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_restarted_node_refunds_only_its_own_calls() {
     let gate = Arc::new(Semaphore::new(0));
     on_three_nodes("", gated(&gate), async |mut nodes| {
@@ -539,6 +552,7 @@ async fn platform_becomes(client: &Client, state: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn all_nodes_know_when_a_platform_refuses_everyone_and_when_it_recovers() {
     let is_refusing = Arc::new(AtomicBool::new(false));
     let refuses = Arc::clone(&is_refusing);

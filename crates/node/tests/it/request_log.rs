@@ -1,12 +1,10 @@
 //! Every request has one log line, which has its id and never a secret.
 #![expect(
-    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Map, Value, json};
-use test_databases::both_databases;
 use test_service::log::{catch, everything, lines_of};
 use test_service::platform::{Script, Seen, answer};
 use test_service::raw::RawConnection;
@@ -32,7 +30,7 @@ fn prefix(app: &TestApp) -> &'static str {
     if app.database_url().starts_with("sqlite") { "lite" } else { "post" }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_to_the_control_plane_has_one_line() {
     catch();
     with_app(async |app| {
@@ -183,7 +181,7 @@ async fn call(id: &str, client: &Client, method: &str, path: &str) -> Reply {
     reply
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_native_call_has_one_line_whether_held_refused_or_replayed() {
     catch();
     let script = |_: &Seen, _: usize| Script::Answer(answer(200, "", "{}"));
@@ -229,7 +227,7 @@ async fn every_native_call_has_one_line_whether_held_refused_or_replayed() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_line_of_a_call_that_fails_at_the_platform_has_our_code() {
     catch();
     let script = |_: &Seen, _: usize| Script::Answer(b"nonsense".to_vec());

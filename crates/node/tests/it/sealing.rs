@@ -10,7 +10,6 @@ use secrecy::SecretString;
 use serde_json::json;
 use store::data_keys::MasterKeyUse;
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::app::TestApp;
 use test_service::{Client, with_app};
 
@@ -55,7 +54,7 @@ fn session_token(app: &TestApp) -> String {
     alpha.auth["session_token"].as_str().unwrap().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_accounts_secret_is_nowhere_in_the_database() {
     with_app(async |mut app| {
         let secret = session_token(&app);
@@ -100,7 +99,7 @@ fn assert_not_in_files(database: &str, secret: &str, name: &str) {
 
 /// A sealed text opens only in its own row: a copy in another account's row is not a usable
 /// credential.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seal_copied_to_another_row_does_not_open() {
     with_app(async |app| {
         let (customer, client, first) = app.ready("platform_alpha", 10).await;
@@ -228,7 +227,7 @@ async fn a_database_without_its_key_file_is_refused_and_no_new_file_is_created()
 
 /// With configured keys: add the new key in front, rotate to rewrap the data keys, then remove the
 /// old key.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configured_master_key_is_rotated_step_by_step() {
     with_master_keys(async |mut app| {
         let (customer, _client, account) = app.ready("platform_alpha", 100).await;
@@ -253,7 +252,7 @@ async fn a_configured_master_key_is_rotated_step_by_step() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_key_in_use_must_stay_configured() {
     with_master_keys(async |mut app| {
         app.ready("platform_alpha", 0).await;
@@ -272,7 +271,7 @@ async fn a_master_key_in_use_must_stay_configured() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_different_master_key_of_the_same_name_is_detected_at_start() {
     with_master_keys(async |mut app| {
         app.stop_service().await;

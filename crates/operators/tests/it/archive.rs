@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::PACK;
 use test_service::subscriber::GOOD_CARD;
 use test_service::{Client, Reply, TestApp, with_app};
@@ -81,7 +80,7 @@ async fn busy(app: &TestApp, email: &str, tag: &str) -> (String, Client) {
     (member.customer.id, client)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_has_everything_of_its_customer_and_nothing_of_another() {
     with_app(async |app| {
         let (ada, _) = busy(&app, "ada@example.com", "amber").await;
@@ -113,7 +112,7 @@ async fn an_archive_has_everything_of_its_customer_and_nothing_of_another() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_has_no_secret_and_is_recorded() {
     with_app(async |app| {
         let (ada, client) = busy(&app, "ada@example.com", "amber").await;
@@ -138,7 +137,7 @@ async fn an_archive_has_no_secret_and_is_recorded() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_of_nobody_and_a_wrong_request_are_refused() {
     with_app(async |app| {
         let nobody = export(&app, "cus_019ab3c4d5e67f8091a2b3c4d5e6f708").await;

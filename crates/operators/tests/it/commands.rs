@@ -2,7 +2,6 @@
 //! nothing changes; and previews, which change nothing at all.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::processor::{PACK_CREDITS, balance};
 use test_service::subscriber::GOOD_CARD;
 use test_service::{Client, TestApp, with_app};
@@ -28,7 +27,7 @@ async fn paid(app: &TestApp) -> (String, Client, String) {
     (customer.id, client, begun.order)
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_command_names_what_is_wrong() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -59,7 +58,7 @@ async fn a_wrong_command_names_what_is_wrong() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_that_there_is_not_is_not_found_by_any_command() {
     with_app(async |app| {
         for command in [
@@ -80,7 +79,7 @@ async fn a_customer_that_there_is_not_is_not_found_by_any_command() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn text_to_find_is_text_and_no_pattern() {
     with_app(async |app| {
         let (one, _) =
@@ -107,7 +106,7 @@ async fn text_to_find_is_text_and_no_pattern() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn customers_in_debt_are_listed_with_what_they_owe() {
     with_app(async |app| {
         let (id, client, order) = paid(&app).await;
@@ -134,7 +133,7 @@ async fn customers_in_debt_are_listed_with_what_they_owe() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preview_changes_nothing_and_says_what_the_command_then_does() {
     with_app(async |app| {
         let (id, client, order) = paid(&app).await;
@@ -176,7 +175,7 @@ async fn a_preview_changes_nothing_and_says_what_the_command_then_does() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_of_a_grant_settles_nothing() {
     with_app(async |app| {
         let (id, client, _) = paid(&app).await;
@@ -219,7 +218,7 @@ async fn half_of_a_grant_settles_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_erased_customer_is_erased_once_and_nothing_is_done_to_it_afterwards() {
     with_app(async |app| {
         let customer = app.customer(7).await;
@@ -247,7 +246,7 @@ async fn an_erased_customer_is_erased_once_and_nothing_is_done_to_it_afterwards(
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_sent_again_says_that_it_did_nothing() {
     with_app(async |app| {
         let (id, client, order) = paid(&app).await;
@@ -273,7 +272,7 @@ async fn a_refund_sent_again_says_that_it_did_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_customer_paid_in_part_back_is_refunded_to_the_last_cent() {
     with_app(async |app| {
         let (_, client, order) = paid(&app).await;
@@ -302,7 +301,7 @@ async fn what_a_customer_paid_in_part_back_is_refunded_to_the_last_cent() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outstanding_credits_follow_gifts_calls_and_refunds() {
     with_app(async |app| {
         let outstanding = async || {
@@ -328,7 +327,7 @@ async fn outstanding_credits_follow_gifts_calls_and_refunds() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_whose_money_the_bank_took_back_is_not_refunded() {
     with_app(async |app| {
         let (id, client, order) = paid(&app).await;

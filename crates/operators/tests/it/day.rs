@@ -1,7 +1,6 @@
 //! A day of an operator, on both databases: every step leaves the ledger without a fault.
 
 use serde_json::json;
-use test_databases::both_databases;
 
 use super::{asked, assert_clean, audited, done, grace, shown};
 use test_service::processor::{PACK_CENTS, PACK_CREDITS, balance};
@@ -10,7 +9,7 @@ use test_service::{Client, TestApp, with_app};
 /// Zip archives begin so, and end with a record that begins so.
 const ZIP: (&[u8], &[u8]) = (b"PK\x03\x04", b"PK\x05\x06");
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_day_of_an_operator_leaves_the_ledger_clean() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;

@@ -6,7 +6,6 @@ use domain::invoice::InvoiceState;
 use serde_json::{Value, json};
 use store::invoices::InvoiceChange;
 use store::order_payments::OrderReceipt;
-use test_databases::both_databases;
 
 use super::{asked, assert_clean, done, grace, shown};
 use test_service::exports::{created, ten};
@@ -24,7 +23,7 @@ async fn refused(app: &TestApp, customer: &str) -> String {
     reply.json()["error"].as_str().unwrap().to_owned()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_with_a_live_subscription_is_erased_only_after_it_has_ended() {
     selling(async |app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -49,7 +48,7 @@ async fn a_customer_with_a_live_subscription_is_erased_only_after_it_has_ended()
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exports_go_on_while_the_customer_cannot_be_erased() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 50).await;
@@ -80,7 +79,7 @@ async fn exports_go_on_while_the_customer_cannot_be_erased() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_whose_order_may_still_be_paid_is_not_erased() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -100,7 +99,7 @@ async fn a_customer_whose_order_may_still_be_paid_is_not_erased() {
 }
 
 /// The address, the name, the networks and the details of the audit list are gone from every table.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_identifies_the_customer_is_left() {
     with_app(async |app| {
         let member = app.member("ada.lovelace@example.com").await;
@@ -129,7 +128,7 @@ async fn nothing_that_identifies_the_customer_is_left() {
 }
 
 /// The pages of invoices and receipts show who paid. Nothing that arrives later brings them back.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_of_invoices_and_receipts_are_removed_for_good() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;

@@ -1,12 +1,11 @@
 //! The report of outstanding credits.
 
 use serde_json::json;
-use test_databases::both_databases;
 
 use super::done;
 use test_service::with_app;
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_report_agrees_with_the_balances() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 100).await;

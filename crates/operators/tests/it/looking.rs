@@ -1,12 +1,11 @@
 //! Listing and finding customers and calls.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::{asked, done, shown};
 use test_service::with_app;
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn customers_are_listed_by_state_and_address_page_by_page() {
     with_app(async |app| {
         let mut ids = Vec::new();
@@ -49,7 +48,7 @@ async fn customers_are_listed_by_state_and_address_page_by_page() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_is_found_by_anything_of_its() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 5).await;
@@ -89,7 +88,7 @@ async fn a_customer_is_found_by_anything_of_its() {
 }
 
 /// A caller's own request id, and an `Idempotency-Key`, name a call as well.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_explained_by_what_its_caller_knows() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 10).await;

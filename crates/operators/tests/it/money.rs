@@ -3,14 +3,13 @@
 use domain::payment::Mismatch;
 use serde_json::{Value, json};
 use store::unmatched::UnmatchedMoney;
-use test_databases::both_databases;
 
 use super::{asked, assert_clean, done};
 use test_service::processor::{PACK_CREDITS, balance};
 use test_service::subscriber::GOOD_CARD;
 use test_service::{Client, TestApp, with_app};
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_may_leave_the_customer_its_credits() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
@@ -41,7 +40,7 @@ async fn a_refund_may_leave_the_customer_its_credits() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_paid_order_is_refunded() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -60,7 +59,7 @@ async fn only_a_paid_order_is_refunded() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_that_cost_nothing_has_nothing_to_give_back() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -81,7 +80,7 @@ async fn an_order_that_cost_nothing_has_nothing_to_give_back() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_concurrent_refunds_one_moves_money_and_the_others_say_that_they_did_not() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -113,7 +112,7 @@ async fn of_concurrent_refunds_one_moves_money_and_the_others_say_that_they_did_
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unmatched_payment_is_settled_once() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -165,7 +164,7 @@ async fn an_unmatched_payment_is_settled_once() {
 
 /// The money of a stray payment goes back, and what the processor then reports about it needs no
 /// decision.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unmatched_payment_is_given_back() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -193,7 +192,7 @@ async fn an_unmatched_payment_is_given_back() {
 
 /// Of two operators one decides, even if both ask at the same time: the money is either granted as
 /// credits or given back.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_operators_settle_a_payment_in_one_way() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -224,7 +223,7 @@ async fn two_operators_settle_a_payment_in_one_way() {
 
 /// What the processor reports again about a payment while an operator settles it neither opens the
 /// payment again nor grants anything.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_that_arrive_beside_a_settlement_change_nothing() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -262,7 +261,7 @@ async fn events_that_arrive_beside_a_settlement_change_nothing() {
 
 /// A refund that the processor certainly did not make leaves the payment to be settled; one whose
 /// outcome is unknown is looked up when the command is repeated.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settlement_that_failed_is_open_and_one_that_is_unknown_is_finished() {
     with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;

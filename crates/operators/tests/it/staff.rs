@@ -2,7 +2,6 @@
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::{asked, audited, done};
 use test_service::app::Customer;
@@ -15,7 +14,7 @@ async fn permit(app: &TestApp, customer: &Customer, permission: &str) {
     app.staff(command).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_may_do_what_their_permissions_say_and_nothing_else() {
     with_app(async |app| {
         let (customer, staff) = (app.customer(5).await, app.customer(0).await);
@@ -69,7 +68,7 @@ async fn staff_may_do_what_their_permissions_say_and_nothing_else() {
 }
 
 /// A key with limits was given to a program, not to a person.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_or_read_only_key_of_staff_changes_nothing() {
     with_app(async |app| {
         let (customer, staff) = (app.customer(0).await, app.customer(0).await);
@@ -118,7 +117,7 @@ async fn nobody_else_learns_anything() {
 }
 
 /// The customer reads that the operator looked, and not who it was.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_customer_sees_that_the_operator_looked_and_not_who_it_was() {
     with_app(async |app| {
         let customer = app.customer(0).await;

@@ -1,7 +1,6 @@
 //! Suspended customers: refused everywhere with a code of their own, and as before once resumed.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::{asked, done, grace_at};
 use test_service::client::Client;
@@ -26,6 +25,7 @@ fn resume(customer: &str) -> Value {
 /// One node suspends, another one resumes, and all of them follow with their next call, whether or
 /// not they hear each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_suspension_and_its_end_hold_on_every_node() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
@@ -64,7 +64,7 @@ async fn a_suspension_and_its_end_hold_on_every_node() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_and_logins_of_a_suspended_customer_are_refused_until_it_is_resumed() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -88,7 +88,7 @@ async fn sessions_and_logins_of_a_suspended_customer_are_refused_until_it_is_res
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exports_of_a_suspended_customer_wait_until_it_is_resumed() {
     with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 20).await;
@@ -109,7 +109,7 @@ async fn exports_of_a_suspended_customer_wait_until_it_is_resumed() {
 }
 
 /// The subscription goes on, unless the operator ends it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_ends_with_a_suspension_only_if_the_operator_says_so() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -136,7 +136,7 @@ async fn a_subscription_ends_with_a_suspension_only_if_the_operator_says_so() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspending_and_resuming_may_be_repeated_and_need_a_reason_and_a_customer() {
     with_app(async |app| {
         let customer = app.customer(0).await;

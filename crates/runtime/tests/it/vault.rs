@@ -10,7 +10,6 @@ use store::customers::{self, NewCustomer, PasswordHash};
 use store::data_keys;
 use store::keys::{NewKey, NewSecret};
 use store::testing::TestStore;
-use test_databases::both_databases;
 
 const NOW: Timestamp = Timestamp::from_unix_micros(1_790_000_000_000_000);
 
@@ -55,7 +54,7 @@ async fn customer(store: &TestStore, number: u8) -> CustomerId {
     id
 }
 
-#[both_databases]
+#[tokio::test]
 async fn what_is_sealed_for_a_customer_opens_after_a_restart() {
     let store = store::testing::store().await;
     let ada = customer(&store, 1).await;
@@ -71,7 +70,7 @@ async fn what_is_sealed_for_a_customer_opens_after_a_restart() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_customer_has_one_data_key_and_no_other_customers() {
     let store = store::testing::store().await;
     let (ada, bob) = (customer(&store, 1).await, customer(&store, 2).await);
@@ -89,7 +88,7 @@ async fn a_customer_has_one_data_key_and_no_other_customers() {
     assert!(one.find(of_bob).await.unwrap().open(&sealed, "place").is_err());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn another_key_under_a_known_id_is_refused_before_anything_is_sealed() {
     let store = store::testing::store().await;
     drop(open(&store, keyring(&["1"])).await.unwrap());
@@ -103,7 +102,7 @@ async fn another_key_under_a_known_id_is_refused_before_anything_is_sealed() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_that_data_needs_must_be_configured() {
     let store = store::testing::store().await;
     let vault = open(&store, keyring(&["1"])).await.unwrap();
@@ -121,7 +120,7 @@ async fn a_key_that_data_needs_must_be_configured() {
     assert!(open(&store, keyring(&["2", "1"])).await.is_ok());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn after_a_rotation_new_keys_are_wrapped_by_the_new_key_and_old_data_still_opens() {
     let store = store::testing::store().await;
     let (ada, bob) = (customer(&store, 1).await, customer(&store, 2).await);
@@ -144,7 +143,7 @@ async fn after_a_rotation_new_keys_are_wrapped_by_the_new_key_and_old_data_still
     assert_eq!(key.open(&before.sealed, "place").unwrap().as_slice(), b"before");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn all_data_keys_are_wrapped_anew_however_many_there_are_and_whoever_helps() {
     let store = store::testing::store().await;
     let vault = open(&store, keyring(&["1"])).await.unwrap();
@@ -167,7 +166,7 @@ async fn all_data_keys_are_wrapped_anew_however_many_there_are_and_whoever_helps
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn nothing_is_wrapped_anew_while_a_key_that_data_needs_is_missing() {
     let store = store::testing::store().await;
     let ada = customer(&store, 1).await;
@@ -182,7 +181,7 @@ async fn nothing_is_wrapped_anew_while_a_key_that_data_needs_is_missing() {
     assert_eq!(record.master_key, "1");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_unknown_data_key_opens_nothing() {
     let store = store::testing::store().await;
     let vault = open(&store, keyring(&["1"])).await.unwrap();
@@ -193,7 +192,7 @@ async fn an_unknown_data_key_opens_nothing() {
 }
 
 /// A row copied to another customer, as by somebody who can write to the database.
-#[both_databases]
+#[tokio::test]
 async fn a_wrapped_key_of_another_customer_does_not_open() {
     let store = store::testing::store().await;
     let (ada, bob) = (customer(&store, 1).await, customer(&store, 2).await);

@@ -4,11 +4,10 @@ use domain::slot::AccountAllowances;
 use store::account_cookies::{self, CookieUpdate, JarVersion, NewCookies};
 use store::accounts::{self, ConnectionOutcome, NewAccount};
 use store::testing;
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, creator, entry, new_account, removal, unnoted};
 
-#[both_databases]
+#[tokio::test]
 async fn cookies_are_replaced_only_in_the_jar_and_version_that_they_name() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -37,7 +36,7 @@ async fn cookies_are_replaced_only_in_the_jar_and_version_that_they_name() {
     assert_eq!(found.jar, JarVersion { id: connected_at, version: 2 });
 }
 
-#[both_databases]
+#[tokio::test]
 async fn connecting_continues_the_jar_that_was_read_or_begins_another() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;

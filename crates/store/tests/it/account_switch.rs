@@ -15,7 +15,6 @@ use store::authority::ChangeAuthority;
 use store::metering::HoldOutcome;
 use store::slot_assignment::SlotShift;
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::subscriptions;
 use crate::support::{
@@ -87,7 +86,7 @@ async fn noted(store: &Store, customer: CustomerId) -> Vec<String> {
     words
 }
 
-#[both_databases]
+#[tokio::test]
 async fn switching_off_keeps_credentials_and_passes_the_slot_on() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -113,7 +112,7 @@ async fn switching_off_keeps_credentials_and_passes_the_slot_on() {
     assert_eq!(noted(&store, customer).await, ["account.switched", "accounts.activated"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn free_slots_do_not_switch_an_account_on() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -140,7 +139,7 @@ async fn free_slots_do_not_switch_an_account_on() {
     assert_eq!((back.state, back.switched_off_at), (AccountState::Active, None));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn switching_on_needs_a_free_slot() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -176,7 +175,7 @@ async fn limited_to(store: &Store, customer: CustomerId, names: &[&str]) -> Chan
     ChangeAuthority::Key(key.id)
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_prepared_before_switching_off_are_refused() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -190,7 +189,7 @@ async fn calls_prepared_before_switching_off_are_refused() {
     assert!(matches!(late, HoldOutcome::AccountChanged), "{late:?}");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn state_changes_do_not_activate_inactive_accounts() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -206,7 +205,7 @@ async fn state_changes_do_not_activate_inactive_accounts() {
     assert_eq!(find(&store, customer, "ada").await.state, AccountState::Inactive);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_account_activated_by_an_older_version_is_in_use() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -224,7 +223,7 @@ async fn an_account_activated_by_an_older_version_is_in_use() {
     assert!(matches!(off, SwitchOutcome::Done { changed: true, .. }), "{off:?}");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_switching_on_never_exceeds_the_limit() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -8,7 +8,6 @@ use domain::slot::AccountAllowances;
 use store::accounts::{self, AccountCount, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::connections::ConnectionRefusal;
 use store::{refresh_claims, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, creator, entry, new_account, new_customer, removal, unnoted,
@@ -18,7 +17,7 @@ fn allowing(accounts: i64) -> Arc<AccountAllowances> {
     Arc::new(AccountAllowances::of_each(accounts))
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_account_is_stored_with_its_sealed_credentials() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -47,7 +46,7 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
     assert_eq!(listed[1], account);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn accounts_are_listed_in_byte_order() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -62,7 +61,7 @@ async fn accounts_are_listed_in_byte_order() {
     assert_eq!(names, ["B_2", "Z", "a-3", "a1", "ada", "b_1"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn reconnecting_replaces_credentials_and_version() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -82,7 +81,7 @@ async fn reconnecting_replaces_credentials_and_version() {
     assert_eq!(account.credentials.sealed, vec![9; 300]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_id_belongs_to_one_platform() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -96,7 +95,7 @@ async fn an_id_belongs_to_one_platform() {
     assert_eq!(account.platform, Platform::ALPHA);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn two_customers_may_choose_the_same_id() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -112,7 +111,7 @@ async fn two_customers_may_choose_the_same_id() {
     assert!(accounts::find(&store, other.customer, &creator("ada")).await.unwrap().is_some());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_reconnected_account_gets_a_new_version() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -127,7 +126,7 @@ async fn a_reconnected_account_gets_a_new_version() {
     assert!(version > caller.account_version);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_connects_never_exceed_the_limit() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -152,7 +151,7 @@ async fn concurrent_connects_never_exceed_the_limit() {
     assert_eq!(none, AccountCount { in_use: 0, inactive: 0 });
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_inactive_account_waits_for_a_free_slot() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -178,7 +177,7 @@ async fn an_inactive_account_waits_for_a_free_slot() {
     assert_eq!((freed[0].creator_id.as_str(), freed[0].state), ("bob", AccountState::Active));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn unknown_customers_cannot_connect_accounts() {
     let store = testing::store().await;
     let stranger = new_customer("nobody@example.com");
@@ -188,7 +187,7 @@ async fn unknown_customers_cannot_connect_accounts() {
     assert_eq!(connected, ConnectionOutcome::Refused(ConnectionRefusal::NoAuthority));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn changes_based_on_an_older_version_are_refused() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -209,7 +208,7 @@ async fn changes_based_on_an_older_version_are_refused() {
     assert_eq!((stored.state, stored.credentials.sealed), (state, vec![7]));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_one_node_at_a_time_refreshes_a_token() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -233,7 +232,7 @@ async fn only_one_node_at_a_time_refreshes_a_token() {
     assert!(refresh_claims::claim(&store, renewed, until, later).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn twins_are_other_ids_of_the_same_platform_account_of_the_same_customer() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -269,7 +268,7 @@ async fn twins_are_other_ids_of_the_same_platform_account_of_the_same_customer()
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refreshed_token_is_stored_only_for_the_version_it_was_read_with() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);

@@ -7,7 +7,6 @@ use store::audit::{self, AuditEntry, AuditQuery};
 use store::erasure::{self, ErasureMode};
 use store::ledger::{self, CreditGrant, CreditGrantOutcome, OperatorAdjustment};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::ledger::purchase;
 use crate::support::{
@@ -55,7 +54,7 @@ const fn granted(balance: i64) -> CreditGrantOutcome {
     CreditGrantOutcome::Granted { balance: domain::credits::Credits::from_whole(balance) }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_adjustment_is_recorded_once_for_its_reference_with_one_audit_entry() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -76,7 +75,7 @@ async fn an_adjustment_is_recorded_once_for_its_reference_with_one_audit_entry()
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_adjustment_without_its_audit_entry_is_not_recorded() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -96,7 +95,7 @@ async fn an_adjustment_without_its_audit_entry_is_not_recorded() {
 }
 
 /// Credits taken from several lots are several entries with sources of their own.
-#[both_databases]
+#[tokio::test]
 async fn a_reference_is_never_taken_for_an_entry_of_another_one() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -119,7 +118,7 @@ async fn a_reference_is_never_taken_for_an_entry_of_another_one() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn what_a_reference_adjusted_is_found_with_its_expiry() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -140,7 +139,7 @@ async fn what_a_reference_adjusted_is_found_with_its_expiry() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn references_are_stored_as_they_are_written() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -158,7 +157,7 @@ async fn references_are_stored_as_they_are_written() {
     assert_eq!(caller.balance(&store).await.available, credits(5));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_erased_customer_is_given_nothing_and_may_lose_what_it_had() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -173,7 +172,7 @@ async fn an_erased_customer_is_given_nothing_and_may_lose_what_it_had() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn unknown_customers_have_no_adjustments() {
     let store = testing::store().await;
     let known = TestCaller::with(&store, 10).await;
@@ -191,7 +190,7 @@ async fn unknown_customers_have_no_adjustments() {
     assert_eq!(ledger::trial(&store, nobody.customer).await.unwrap(), credits(0));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_trial_is_what_the_trial_granted_and_stays_when_it_is_spent() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 7).await, TestCaller::with(&store, 0).await);
@@ -220,7 +219,7 @@ async fn a_trial_is_what_the_trial_granted_and_stays_when_it_is_spent() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_erasure_and_a_gift_that_race_leave_no_gift_after_the_erasure() {
     let store = testing::store().await;
     for _ in 0..6 {

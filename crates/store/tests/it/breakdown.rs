@@ -8,7 +8,6 @@ use store::breakdown::{self, BreakdownEntry, BreakdownQuery, SpendBreakdown};
 use store::metering::{CallResolution, Hold};
 use store::usage::UsageOf;
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, create_key, fresh_secret, is_held, new_key, resolution, unique,
@@ -56,7 +55,7 @@ fn shown(entries: &[BreakdownEntry]) -> Vec<(&str, i64, i64, i64)> {
         .collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn every_ended_call_is_in_one_group_and_what_cost_the_most_comes_first() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -87,7 +86,7 @@ async fn every_ended_call_is_in_one_group_and_what_cost_the_most_comes_first() {
     assert_eq!(today.total.calls, 3);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_sees_its_own_spending() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -108,7 +107,7 @@ async fn a_key_sees_its_own_spending() {
     assert_eq!(own.total.credits.whole(), 2);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn pages_of_entries_neither_skip_nor_repeat_any() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;

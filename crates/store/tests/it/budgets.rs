@@ -6,7 +6,6 @@ use domain::time::Timestamp;
 use store::keys::NewKey;
 use store::metering::{self, Hold, HoldOutcome, MeterOptions};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, create_key, credits, fresh_secret, is_held,
@@ -39,7 +38,7 @@ fn exhausted(outcome: &HoldOutcome) -> (i64, i64) {
     }
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_holds_spend_a_budget_exactly() {
     let store = testing::store().await;
     let caller = limited(&store, 10).await;
@@ -67,7 +66,7 @@ async fn concurrent_holds_spend_a_budget_exactly() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn refunded_credits_return_to_the_budget_and_charged_ones_do_not() {
     let store = testing::store().await;
     let caller = limited(&store, 5).await;
@@ -87,7 +86,7 @@ async fn refunded_credits_return_to_the_budget_and_charged_ones_do_not() {
 }
 
 /// A call that is settled in the same transaction in which another is held is in no sum yet.
-#[both_databases]
+#[tokio::test]
 async fn calls_settled_in_the_same_transaction_count() {
     let store = testing::store().await;
     let caller = limited(&store, 3).await;
@@ -117,7 +116,7 @@ async fn calls_settled_in_the_same_transaction_count() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn each_month_has_its_own_budget() {
     let store = testing::store().await;
     let caller = limited(&store, 4).await;
@@ -131,7 +130,7 @@ async fn each_month_has_its_own_budget() {
     assert!(is_held(&metering.hold(at(next_month())).await));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_exhausted_budget_does_not_limit_other_keys() {
     let store = testing::store().await;
     let owner = TestCaller::with(&store, 100).await;

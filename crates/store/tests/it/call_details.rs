@@ -6,7 +6,6 @@ use domain::time::Timestamp;
 use store::call_details::{self, CallDetails, CallSearch};
 use store::metering::{Hold, IdempotencyClaim};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, is_held, node, unique};
 
@@ -40,7 +39,7 @@ async fn called(
     id
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_open_call_shows_its_node_and_its_end_and_an_ended_one_its_outcome() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -71,7 +70,7 @@ async fn an_open_call_shows_its_node_and_its_end_and_an_ended_one_its_outcome() 
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_of_a_request_are_found_among_the_customers_own() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -94,7 +93,7 @@ async fn calls_of_a_request_are_found_among_the_customers_own() {
 }
 
 /// A caller may choose an id that looks like one of ours and contains no time.
-#[both_databases]
+#[tokio::test]
 async fn calls_of_a_chosen_id_in_our_form_are_found() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -112,7 +111,7 @@ async fn calls_of_a_chosen_id_in_our_form_are_found() {
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn at_most_twenty_calls_of_a_request_are_found_the_newest() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -128,7 +127,7 @@ async fn at_most_twenty_calls_of_a_request_are_found_the_newest() {
 }
 
 /// Ids that this service makes have their time, which bounds where their calls are searched.
-#[both_databases]
+#[tokio::test]
 async fn calls_of_our_own_request_ids_are_found_from_a_minute_before_to_an_hour_after() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -153,7 +152,7 @@ async fn calls_of_our_own_request_ids_are_found_from_a_minute_before_to_an_hour_
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_are_found_by_the_idempotency_key_of_their_customer() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 5).await, TestCaller::with(&store, 5).await);

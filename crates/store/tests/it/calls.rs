@@ -5,7 +5,6 @@ use domain::id::CallId;
 use store::calls::{self, RecentCalls, StatusClass};
 use store::metering::{CallResolution, Hold};
 use store::testing;
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, create_key, creator, fresh_secret, is_held, new_account,
@@ -29,7 +28,7 @@ async fn call(
 }
 
 /// During a rolling update, newer nodes may log outcomes that older ones do not know.
-#[both_databases]
+#[tokio::test]
 async fn outcomes_of_newer_versions_are_listed_unchanged() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -62,7 +61,7 @@ async fn outcomes_of_newer_versions_are_listed_unchanged() {
 }
 
 /// A stream has no limit on its time, and the log has four bytes for it on PostgreSQL.
-#[both_databases]
+#[tokio::test]
 async fn a_call_that_lasted_longer_than_the_log_can_say_ends_like_any_other() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -83,7 +82,7 @@ async fn a_call_that_lasted_longer_than_the_log_can_say_ends_like_any_other() {
 }
 
 /// Nodes of versions before step 39 write calls by this statement. It must fail at once.
-#[both_databases]
+#[tokio::test]
 async fn a_former_version_cannot_write_calls() {
     const INSERT: &str = "
         insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
@@ -97,7 +96,7 @@ async fn a_former_version_cannot_write_calls() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_are_filtered_by_status_class() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -148,7 +147,7 @@ async fn calls_are_filtered_by_status_class() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_are_filtered_by_key_and_account_within_the_customer() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -187,7 +186,7 @@ async fn calls_are_filtered_by_key_and_account_within_the_customer() {
     assert_eq!(found, [vec![one], vec![two], vec![two], vec![], vec![], both]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn pages_neither_skip_nor_repeat_simultaneous_calls() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -217,7 +216,7 @@ async fn pages_neither_skip_nor_repeat_simultaneous_calls() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_ended_call_cannot_be_changed() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -267,7 +266,7 @@ async fn eight_calls(store: &store::Store, caller: &TestCaller) -> Vec<CallId> {
     tagged
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_search_for_rare_calls_looks_at_few_at_a_time_and_finds_all_of_them() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -289,7 +288,7 @@ async fn a_search_for_rare_calls_looks_at_few_at_a_time_and_finds_all_of_them() 
     assert_eq!(pages.concat(), tagged);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_list_without_filters_is_never_shorter_than_its_limit() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -303,7 +302,7 @@ async fn a_list_without_filters_is_never_shorter_than_its_limit() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_that_was_limited_finds_nothing_of_other_accounts_however_far_it_looks() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;

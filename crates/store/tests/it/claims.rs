@@ -6,7 +6,6 @@ use domain::id::NodeId;
 use domain::time::Timestamp;
 use store::reconciliations::{self, ReconciliationProgress};
 use store::{Store, accounts, refresh_claims, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, creator, new_account, node};
 
@@ -26,7 +25,7 @@ async fn claim(
     reconciliations::claim(store, node, now, until).await.unwrap()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn one_node_compares_at_a_time_and_the_next_one_continues() {
     let store = testing::store().await;
     let until = NOON.plus_seconds(60);
@@ -41,7 +40,7 @@ async fn one_node_compares_at_a_time_and_the_next_one_continues() {
     assert_eq!(claim(&store, node(), NOON.plus_seconds(2), until).await, None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_node_may_claim_its_own_comparison_again() {
     let store = testing::store().await;
     let until = NOON.plus_seconds(60);
@@ -55,7 +54,7 @@ async fn a_node_may_claim_its_own_comparison_again() {
     assert_eq!(claim(&store, other_node(), later, later).await, Some(NOTHING));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_node_that_lost_its_comparison_neither_renews_nor_ends_it() {
     let store = testing::store().await;
     let (end, later) = (NOON.plus_seconds(60), NOON.plus_seconds(120));
@@ -76,7 +75,7 @@ async fn a_node_that_lost_its_comparison_neither_renews_nor_ends_it() {
     assert_eq!(claim(&store, node(), end, later).await, Some(done));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_nodes_that_claim_a_comparison_concurrently_one_gets_it() {
     let store = testing::store().await;
     for round in 0..3 {
@@ -95,7 +94,7 @@ async fn of_nodes_that_claim_a_comparison_concurrently_one_gets_it() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_released_refresh_is_free_immediately() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -114,7 +113,7 @@ async fn a_released_refresh_is_free_immediately() {
     assert!(refresh_claims::claim(&store, account, until, until).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refresh_is_claimed_for_one_account_of_one_customer() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -136,7 +135,7 @@ async fn a_refresh_is_claimed_for_one_account_of_one_customer() {
     assert!(!claim(&one, "ada").await && !claim(&one, "bob").await);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn changed_accounts_forget_claims_of_their_earlier_version() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -156,7 +155,7 @@ async fn changed_accounts_forget_claims_of_their_earlier_version() {
     assert!(!refresh_claims::claim(&store, (customer, name, next), NOON, until).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_concurrent_refreshes_of_a_token_one_is_claimed() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -11,7 +11,6 @@ use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 use store::exports::NewExport;
 use store::keys::{self, KeyRotation, NewKey};
 use store::{Store, exports, testing};
-use test_databases::both_databases;
 
 use crate::exports::new_export;
 use crate::support::{
@@ -47,7 +46,7 @@ fn created(connection: &ConnectionOutcome) -> Option<(bool, bool)> {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_limited_key_connects_new_ids_and_those_on_its_list() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -71,7 +70,7 @@ async fn a_limited_key_connects_new_ids_and_those_on_its_list() {
 
 /// Two callers connect the same id concurrently: the key's list grows only if the key created the
 /// account.
-#[both_databases]
+#[tokio::test]
 async fn a_limited_key_gains_only_accounts_that_it_created() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -103,7 +102,7 @@ async fn a_limited_key_gains_only_accounts_that_it_created() {
 }
 
 /// A deleted account's id is not new while its exports can be downloaded.
-#[both_databases]
+#[tokio::test]
 async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 20).await;
@@ -136,7 +135,7 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
 }
 
 /// Whatever its state was when the platform was called.
-#[both_databases]
+#[tokio::test]
 async fn ended_and_read_only_authorities_cannot_connect_or_delete() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -178,7 +177,7 @@ async fn ended_and_read_only_authorities_cannot_connect_or_delete() {
     assert_eq!(left.len(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_account_is_replaced_by_another_only_on_request() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use store::customer_dump::{self, CALL_TOTALS, CALLS, DumpedTable, LEDGER, TABLES};
 use store::metering::Hold;
 use store::{Store, call_totals, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, is_held, new_customer};
 use crate::whole_customer::whole_customer;
@@ -53,7 +52,7 @@ async fn text_of(store: &Store, caller: &TestCaller) -> String {
     text
 }
 
-#[both_databases]
+#[tokio::test]
 async fn every_table_has_the_same_rows_in_pages_of_any_size() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -104,7 +103,7 @@ async fn every_table_has_the_same_rows_in_pages_of_any_size() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn rows_have_what_the_customer_did_in_words_and_times() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -131,7 +130,7 @@ async fn rows_have_what_the_customer_did_in_words_and_times() {
     assert_eq!(amounts.iter().sum::<i64>(), 250);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn nothing_of_another_customer_is_handed_out() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -148,7 +147,7 @@ async fn nothing_of_another_customer_is_handed_out() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn no_secret_and_no_hash_of_one_is_handed_out() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -179,7 +178,7 @@ async fn no_secret_and_no_hash_of_one_is_handed_out() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_page_that_ends_with_the_last_row_is_followed_by_an_empty_one() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -198,7 +197,7 @@ async fn a_page_that_ends_with_the_last_row_is_followed_by_an_empty_one() {
     assert_eq!(all.next.unwrap(), [last]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_that_were_summed_up_are_handed_out_as_totals() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -221,7 +220,7 @@ async fn calls_that_were_summed_up_are_handed_out_as_totals() {
 
 /// A page of calls ends between two instants, and begins after the last one of the page before,
 /// wherever the calls are: open, new or ended.
-#[both_databases]
+#[tokio::test]
 async fn calls_are_handed_out_in_the_order_in_which_they_began() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 99).await, TestCaller::with(&store, 99).await);
@@ -254,7 +253,7 @@ async fn calls_are_handed_out_in_the_order_in_which_they_began() {
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_place_that_is_not_one_of_a_table_is_refused() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -10,7 +10,6 @@ use store::keys::NewKey;
 use store::notice_choices::{self, NoticeChoice};
 use store::sent_notices::{self, NoticeReason};
 use store::{Store, notice_reasons, suspensions, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, create_key, credits, entry, entry_at,
@@ -48,7 +47,7 @@ pub(crate) async fn choose(store: &Store, caller: &TestCaller, choice: NoticeCho
     notice_choices::set(store, &[choice], &entry(caller.customer)).await.unwrap();
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_nodes_send_a_notice_once() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
@@ -80,7 +79,7 @@ async fn concurrent_nodes_send_a_notice_once() {
     assert!(!sent_notices::send_once(&store, &other, &email()).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn one_node_looks_at_a_time_and_a_look_that_is_cut_off_is_made_again() {
     let store = testing::store().await;
     let first = sent_notices::claim_look(&store, NOON, MINUTE_S).await.unwrap().unwrap();
@@ -104,7 +103,7 @@ async fn one_node_looks_at_a_time_and_a_look_that_is_cut_off_is_made_again() {
     assert_eq!(late.since, later.plus_seconds(-3 * 86_400), "old events are not told");
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_fall_below_the_threshold_is_one_reason() {
     let store = testing::store().await;
     let low = async || -> Vec<(String, i64)> {
@@ -147,7 +146,7 @@ async fn each_fall_below_the_threshold_is_one_reason() {
     assert_sound(&store).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_a_reason_from_eighty_percent_on() {
     let store = testing::store().await;
     let owner = TestCaller::with(&store, 100).await;
@@ -174,7 +173,7 @@ async fn a_budget_is_a_reason_from_eighty_percent_on() {
     assert_eq!(used(NOON).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn entries_of_the_audit_list_are_found_from_their_time_on() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -209,7 +208,7 @@ async fn entries_of_the_audit_list_are_found_from_their_time_on() {
     assert_eq!(found(before).await, ["password.changed", "subscription.changed"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn sent_notices_are_forgotten_except_of_low_balances() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;

@@ -3,13 +3,12 @@
 use domain::customer::TrialState;
 use store::customers::{self, CustomerCreation, PasswordHash};
 use store::{keys, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, assert_sound, create_key, credits, fresh_secret, new_customer, new_key,
 };
 
-#[both_databases]
+#[tokio::test]
 async fn a_registration_stores_customer_balance_and_key() {
     let store = testing::store().await;
     let new = new_customer("ada@example.com");
@@ -30,7 +29,7 @@ async fn a_registration_stores_customer_balance_and_key() {
     assert_eq!(balance.available, credits(0));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_registrations_of_an_address_create_one_customer_and_key() {
     let store = testing::store().await;
     let mut tasks = tokio::task::JoinSet::new();
@@ -53,7 +52,7 @@ async fn concurrent_registrations_of_an_address_create_one_customer_and_key() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn unknown_ids_and_addresses_are_not_found() {
     let store = testing::store().await;
     let stranger = new_customer("nobody@example.com");
@@ -65,7 +64,7 @@ async fn unknown_ids_and_addresses_are_not_found() {
     assert!(!customers::disable(&store, stranger.id, NOON).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_name_and_a_password_can_be_replaced() {
     let store = testing::store().await;
     let new = new_customer("ada@example.com");
@@ -79,7 +78,7 @@ async fn a_name_and_a_password_can_be_replaced() {
     assert_eq!((customer.name.as_str(), customer.password_hash), ("Countess", password));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_closed_customer_has_no_usable_key() {
     let store = testing::store().await;
     let new = new_customer("ada@example.com");

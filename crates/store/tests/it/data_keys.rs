@@ -3,7 +3,6 @@
 use domain::id::DataKeyId;
 use store::data_keys::{self, DataKey, MasterKeyUse};
 use store::testing;
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, unique};
 
@@ -17,7 +16,7 @@ fn data_key(caller: &TestCaller) -> DataKey {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_creations_of_the_first_key_return_the_same_key() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -36,7 +35,7 @@ async fn concurrent_creations_of_the_first_key_return_the_same_key() {
     assert_eq!(data_keys::find(&store, data_key(&caller).id).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn keys_are_rewrapped_once_and_counted() {
     let store = testing::store().await;
     let mut keys = Vec::new();
@@ -60,7 +59,7 @@ async fn keys_are_rewrapped_once_and_counted() {
     assert_eq!(data_keys::list_under_others(&store, "second", 1).await.unwrap(), keys[1..2]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_master_keys_canary_is_stored_once() {
     let store = testing::store().await;
     assert_eq!(data_keys::canary(&store, "first").await.unwrap(), None);
@@ -71,7 +70,7 @@ async fn a_master_keys_canary_is_stored_once() {
     assert_eq!(data_keys::canary(&store, "first").await.unwrap(), Some(vec![1, 2]));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_database_is_sealed_from_its_first_key_or_canary_on() {
     let store = testing::store().await;
     assert!(!data_keys::are_sealed(&store).await.unwrap());
@@ -88,7 +87,7 @@ async fn a_database_is_sealed_from_its_first_key_or_canary_on() {
     assert_eq!(data_keys::current(&store, caller.customer).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_that_was_rewrapped_concurrently_keeps_the_first_wrapping() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -7,7 +7,6 @@ use domain::subscription::SubscriptionStatus::Active;
 use domain::time::Timestamp;
 use store::ended_subscriptions::{self, EndedSubscription, VoidedInvoice};
 use store::{Store, slot_changes, slot_credits, testing};
-use test_databases::both_databases;
 
 use crate::slot_changes::{change, slots};
 use crate::subscriptions::{allowances, apply, pro};
@@ -15,7 +14,7 @@ use crate::support::{NOON, TestCaller};
 
 const LATER: Timestamp = NOON.plus_seconds(600);
 
-#[both_databases]
+#[tokio::test]
 async fn an_ended_subscription_is_checked_until_it_is_settled() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -45,7 +44,7 @@ async fn an_ended_subscription_is_checked_until_it_is_settled() {
 
 /// An older invoice is given up while the subscription continues; later the subscription itself
 /// ends.
-#[both_databases]
+#[tokio::test]
 async fn a_live_subscription_is_checked_again_whenever_it_is_recorded() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -69,7 +68,7 @@ async fn a_live_subscription_is_checked_again_whenever_it_is_recorded() {
     assert!(noted(false).await.is_empty());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_invoice_being_voided_is_listed_until_it_is_done() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -102,7 +101,7 @@ async fn lowered(store: &Store, customer: domain::id::CustomerId, from: i64) -> 
     new.id
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_lowerings_credit_is_recorded_once_and_each_item_counts_once() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;

@@ -13,7 +13,6 @@ use store::jobs::NewJob;
 use store::orders;
 use store::subscription_offers::{self, SubscriptionOffer};
 use store::{Store, keys, slot_changes, suspensions, testing};
-use test_databases::both_databases;
 
 use crate::customer_notices::email;
 use crate::payments::{link, ordered, processor_name};
@@ -41,7 +40,7 @@ async fn refused(store: &Store, caller: &TestCaller) -> Vec<ErasureObstacle> {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_erasure_leaves_no_trace_of_a_person_in_any_table() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -84,7 +83,7 @@ async fn balance(store: &Store, caller: &TestCaller) -> String {
     format!("{:?}", caller.balance(store).await)
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_preview_reports_what_the_erasure_then_removes() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -106,7 +105,7 @@ async fn a_preview_reports_what_the_erasure_then_removes() {
     assert_eq!(report.payers, [processor_name(&caller)]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_ledger_of_an_erased_customer_stays_exact() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -126,7 +125,7 @@ async fn the_ledger_of_an_erased_customer_stays_exact() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_jobs_of_an_erasure_get_the_payers_and_come_with_it() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;
@@ -147,7 +146,7 @@ async fn the_jobs_of_an_erasure_get_the_payers_and_come_with_it() {
     assert_eq!(waiting, [2, 1, 1]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn whatever_may_still_be_paid_stops_an_erasure() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -183,7 +182,7 @@ async fn whatever_may_still_be_paid_stops_an_erasure() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_a_subscription_that_has_ended_lets_its_customer_be_erased() {
     const LIVE: [SubscriptionStatus; 3] = [Active, PastDue, Unpaid];
     let store = testing::store().await;
@@ -210,7 +209,7 @@ async fn only_a_subscription_that_has_ended_lets_its_customer_be_erased() {
     assert_eq!(refused(&store, &ended).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_open_automatic_charge_stops_an_erasure_until_it_has_failed() {
     let store = testing::store().await;
     let caller = crate::top_ups::wishing(&store, 5_000).await;
@@ -224,7 +223,7 @@ async fn an_open_automatic_charge_stops_an_erasure_until_it_has_failed() {
     assert_eq!(closed, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_unknown_customer_is_not_erased() {
     let store = testing::store().await;
     let known = TestCaller::with(&store, 0).await;
@@ -238,7 +237,7 @@ async fn an_unknown_customer_is_not_erased() {
     assert_eq!(suspensions::find(&store, stranger).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_concurrent_erasures_one_erases() {
     let store = testing::store().await;
     let caller = whole_customer(&store, "countess").await;

@@ -5,7 +5,6 @@ use store::erasure::{self, ErasureMode, ErasureObstacle, ErasureOutcome};
 use store::metering::HoldOutcome;
 use store::suspensions::{self, SuspensionOutcome};
 use store::{audit, testing};
-use test_databases::both_databases;
 
 use crate::support::{TestCaller, TestMetering, assert_sound, entry, is_held};
 
@@ -13,7 +12,7 @@ fn no_jobs(_: &[String]) -> Vec<store::jobs::NewJob> {
     Vec::new()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_suspended_customer_holds_nothing_until_it_is_resumed() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
@@ -47,7 +46,7 @@ async fn a_suspended_customer_holds_nothing_until_it_is_resumed() {
 }
 
 /// Only the details of an erased customer's entries can change, and only to one text.
-#[both_databases]
+#[tokio::test]
 async fn an_erasure_empties_the_audit_list_and_nothing_else_can() {
     let store = testing::store().await;
     let (ada, bob) = (TestCaller::with(&store, 5).await, TestCaller::with(&store, 5).await);
@@ -81,7 +80,7 @@ async fn an_erasure_empties_the_audit_list_and_nothing_else_can() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_customer_with_held_credits_is_not_erased() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;

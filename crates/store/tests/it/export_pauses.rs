@@ -8,7 +8,6 @@ use store::exports::{
     self, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress, LeaseTimes,
 };
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::exports::{claimed, created, figures, published};
 use crate::support::{NOON, TestCaller, assert_sound, node};
@@ -45,7 +44,7 @@ async fn claimed_with(store: &Store, now: Timestamp, attempts_max: i64) -> Optio
     exports::claim(store, &claimant).await.unwrap().map(|claimed| claimed.lease)
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_paused_export_shows_its_reason_and_continues_at_its_time() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -67,7 +66,7 @@ async fn a_paused_export_shows_its_reason_and_continues_at_its_time() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn pauses_count_no_attempts_and_postponements_do() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -95,7 +94,7 @@ async fn pauses_count_no_attempts_and_postponements_do() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_worker_that_lost_its_lease_can_put_nothing_off() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -120,7 +119,7 @@ async fn a_worker_that_lost_its_lease_can_put_nothing_off() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn cancelling_a_paused_export_ends_it_without_another_worker() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -141,7 +140,7 @@ async fn cancelling_a_paused_export_ends_it_without_another_worker() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_export_is_found_for_the_operator_and_its_customer_until_it_is_deleted() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 100).await, TestCaller::with(&store, 0).await);

@@ -5,7 +5,6 @@ use domain::time::Timestamp;
 use store::idempotency::{self, ExistingRequest, StoredAnswer};
 use store::metering::{CallResolution, Hold, HoldOutcome, IdempotencyClaim};
 use store::testing;
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, resolution};
 
@@ -32,7 +31,7 @@ async fn found(
     idempotency::find(store, caller.customer, &KEY, &REQUEST, now).await.unwrap()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_calls_with_one_key_are_sent_once() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -54,7 +53,7 @@ async fn concurrent_calls_with_one_key_are_sent_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_first_response_is_replayed_even_without_credits() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 2).await;
@@ -76,7 +75,7 @@ async fn the_first_response_is_replayed_even_without_credits() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_refused_for_lack_of_credits_stays_free() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1).await;
@@ -92,7 +91,7 @@ async fn a_key_refused_for_lack_of_credits_stays_free() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_reused_for_another_request_is_detected() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -106,7 +105,7 @@ async fn a_key_reused_for_another_request_is_detected() {
     assert_eq!(existing, ExistingRequest::OtherRequest);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn two_customers_may_use_the_same_key() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 10).await, TestCaller::with(&store, 10).await);
@@ -116,7 +115,7 @@ async fn two_customers_may_use_the_same_key() {
     assert!(is_held(&metering.hold(claiming(&other)).await));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_keys_result_depends_on_the_outcome_of_its_call() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -153,7 +152,7 @@ async fn a_keys_result_depends_on_the_outcome_of_its_call() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_call_that_was_never_sent_frees_its_key() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -166,7 +165,7 @@ async fn a_call_that_was_never_sent_frees_its_key() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_retryable_response_frees_its_key_with_the_settlement() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -184,7 +183,7 @@ async fn a_retryable_response_frees_its_key_with_the_settlement() {
     assert!(is_held(&metering.hold(claiming(&caller)).await));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_expired_key_is_free_again() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -204,7 +203,7 @@ async fn an_expired_key_is_free_again() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn expired_responses_are_deleted_but_never_running_ones() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;

@@ -8,7 +8,6 @@ use store::invoices::{
     self, InvoiceChange, InvoiceQuery, InvoiceSums, ListingClaim, StoredInvoice, StoredInvoiceLine,
 };
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller};
 
@@ -63,7 +62,7 @@ async fn listed(store: &Store, query: &InvoiceQuery<'_>) -> Vec<String> {
     found.into_iter().map(|invoice| invoice.id).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_invoice_never_goes_back_to_an_earlier_state() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -84,7 +83,7 @@ async fn an_invoice_never_goes_back_to_an_earlier_state() {
     assert_eq!((found.sums.paid_cents, found.lines.len()), (119, 2));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn invoices_are_listed_newest_first_for_their_customer_only() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -106,7 +105,7 @@ async fn invoices_are_listed_newest_first_for_their_customer_only() {
     assert_eq!(invoices::find(&store, other, "in_a").await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn one_request_at_a_time_lists_at_the_processor_and_a_failure_is_tried_again() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;

@@ -3,7 +3,6 @@
 use domain::id::NodeId;
 use store::jobs::{self, Job, JobClaimant, JobCounts, NewJob};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, new_job, node};
 
@@ -16,7 +15,7 @@ async fn claim(store: &Store, seconds: i64) -> Option<Job> {
     jobs::claim(store, &at(seconds)).await.unwrap()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_claimed_job_has_its_data_and_is_deleted_when_finished() {
     let store = testing::store().await;
     let new = new_job();
@@ -31,7 +30,7 @@ async fn a_claimed_job_has_its_data_and_is_deleted_when_finished() {
     assert_eq!(claim(&store, 1_000).await, None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn discarding_a_job_prevents_its_claim_unless_it_is_running() {
     let store = testing::store().await;
     let (done, running) = (new_job(), new_job());
@@ -49,7 +48,7 @@ async fn discarding_a_job_prevents_its_claim_unless_it_is_running() {
     assert_eq!(claim(&store, 1_000).await, None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_claims_get_each_job_once() {
     let store = testing::store().await;
     for _ in 0..10 {
@@ -75,7 +74,7 @@ async fn concurrent_claims_get_each_job_once() {
     assert_eq!(jobs::count(&store).await.unwrap(), JobCounts { waiting: 10, given_up: 0 });
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_longest_waiting_job_is_claimed_first() {
     let store = testing::store().await;
     let late = NewJob { created_at: NOON.plus_seconds(10), ..new_job() };
@@ -90,7 +89,7 @@ async fn the_longest_waiting_job_is_claimed_first() {
 
 /// If the claiming node dies, no other node gets the job before the lease expires, and one does
 /// afterwards.
-#[both_databases]
+#[tokio::test]
 async fn a_dead_nodes_job_is_claimed_again_after_its_lease() {
     let store = testing::store().await;
     jobs::enqueue(&store, &new_job()).await.unwrap();
@@ -104,7 +103,7 @@ async fn a_dead_nodes_job_is_claimed_again_after_its_lease() {
 }
 
 /// The first node was slow, not dead: its reports about the job are ignored.
-#[both_databases]
+#[tokio::test]
 async fn an_overtaken_claim_can_neither_end_nor_postpone_the_job() {
     let store = testing::store().await;
     jobs::enqueue(&store, &new_job()).await.unwrap();
@@ -120,7 +119,7 @@ async fn an_overtaken_claim_can_neither_end_nor_postpone_the_job() {
     assert!(jobs::finish(&store, newest.id, newest.attempt).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_postponed_job_is_due_at_its_time() {
     let store = testing::store().await;
     jobs::enqueue(&store, &new_job()).await.unwrap();
@@ -135,7 +134,7 @@ async fn a_postponed_job_is_due_at_its_time() {
     assert_eq!(claim(&store, 5).await.map(|again| again.attempt), Some(2));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_given_up_job_is_kept_and_retried_only_on_request() {
     let store = testing::store().await;
     jobs::enqueue(&store, &new_job()).await.unwrap();
@@ -151,7 +150,7 @@ async fn a_given_up_job_is_kept_and_retried_only_on_request() {
 }
 
 /// A restarted node releases the jobs it left; on a shared database, only its own.
-#[both_databases]
+#[tokio::test]
 async fn a_restarted_node_releases_the_jobs_it_left() {
     let store = testing::store().await;
     let other = NodeId::new(NOON, [8; 10]);
@@ -167,7 +166,7 @@ async fn a_restarted_node_releases_the_jobs_it_left() {
     assert_eq!(claim(&store, 1).await.map(|job| job.id), Some(own.id));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn jobs_of_unknown_kinds_are_not_claimed() {
     let store = testing::store().await;
     jobs::enqueue(&store, &new_job()).await.unwrap();

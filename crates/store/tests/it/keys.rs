@@ -6,7 +6,6 @@ use store::key_changes::{self, KeyChange, KeyChanging, LimitChange};
 use store::keys::{self, KeyCreation, KeyRotation, NewKey};
 use store::metering::{Hold, HoldOutcome};
 use store::{Store, accounts, key_list, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, create_key, creator, credits, entry,
@@ -24,7 +23,7 @@ fn rotation(caller: &TestCaller) -> KeyRotation {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn keys_are_found_by_secret_and_listed_by_customer() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -55,7 +54,7 @@ async fn keys_are_found_by_secret_and_listed_by_customer() {
     assert_eq!(keys::find_by_id(&store, limited.id).await.unwrap(), Some(presented.key));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_unknown_secret_is_not_found() {
     let store = testing::store().await;
     TestCaller::with(&store, 0).await;
@@ -64,7 +63,7 @@ async fn an_unknown_secret_is_not_found() {
     assert_eq!(keys::find_by_id(&store, new_key(secret(1)).id).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_rotation_without_grace_ends_the_old_secret() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
@@ -82,7 +81,7 @@ async fn a_rotation_without_grace_ends_the_old_secret() {
     assert!(presented.is_usable(NOON));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_with_a_rotated_secret_are_refused() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
@@ -99,7 +98,7 @@ async fn calls_with_a_rotated_secret_are_refused() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_old_secret_is_accepted_during_its_grace_period() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
@@ -121,7 +120,7 @@ async fn the_old_secret_is_accepted_during_its_grace_period() {
     assert!(matches!(refused, HoldOutcome::KeyRefused), "{refused:?}");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_second_rotation_ends_the_grace_period_of_the_first() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
@@ -139,7 +138,7 @@ async fn a_second_rotation_ends_the_grace_period_of_the_first() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_rotations_leave_one_secret() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -163,7 +162,7 @@ async fn concurrent_rotations_leave_one_secret() {
 }
 
 /// A change increments the version, and a caller with the old version can hold nothing.
-#[both_databases]
+#[tokio::test]
 async fn changed_limits_apply_to_the_next_hold() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -197,7 +196,7 @@ async fn changed_limits_apply_to_the_next_hold() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_change_keeps_unnamed_limits() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -249,7 +248,7 @@ async fn a_key_change_keeps_unnamed_limits() {
     assert_eq!((ended.name.as_str(), ended.is_limited()), ("other", false));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_creations_never_exceed_the_key_limit() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -268,7 +267,7 @@ async fn concurrent_creations_never_exceed_the_key_limit() {
     assert_eq!(made.iter().filter(|made| **made == KeyCreation::TooMany).count(), 17);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_revoked_key_stays_revoked() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -289,7 +288,7 @@ async fn a_revoked_key_stays_revoked() {
     assert_eq!(listed[0].key.revoked_at, Some(NOON));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_cannot_change_each_others_keys() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -306,7 +305,7 @@ async fn customers_cannot_change_each_others_keys() {
 }
 
 /// Whether its calls are counted yet or not, and in whatever order they were made.
-#[both_databases]
+#[tokio::test]
 async fn a_key_was_last_used_when_its_latest_call_began() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 99).await;

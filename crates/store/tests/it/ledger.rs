@@ -8,7 +8,6 @@ use store::ledger_pages::{self, LedgerQuery};
 use store::metering::Hold;
 use store::testing;
 use store::usage::UsageOf;
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, credits, grant, is_held, new_customer, unique,
@@ -33,7 +32,7 @@ pub(crate) fn purchase<'a>(
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_grants_of_one_source_count_once() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -57,7 +56,7 @@ async fn concurrent_grants_of_one_source_count_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_source_counts_once_across_customers() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -70,7 +69,7 @@ async fn a_source_counts_once_across_customers() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_unknown_customer_is_granted_nothing() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -81,7 +80,7 @@ async fn an_unknown_customer_is_granted_nothing() {
     assert_eq!(granting, CreditGrantOutcome::NoCustomer);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn taking_spent_credits_makes_a_debt_that_is_paid_first() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -103,7 +102,7 @@ async fn taking_spent_credits_makes_a_debt_that_is_paid_first() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refund_of_a_call_pays_the_debt_first() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -121,7 +120,7 @@ async fn a_refund_of_a_call_pays_the_debt_first() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn pages_list_entries_and_daily_charges() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -174,7 +173,7 @@ async fn pages_list_entries_and_daily_charges() {
     assert_eq!(ledger_pages::page(&store, &foreign).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_ledger_is_append_only() {
     let store = testing::store().await;
     TestCaller::with(&store, 10).await;

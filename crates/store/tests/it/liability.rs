@@ -7,7 +7,6 @@ use domain::time::Timestamp;
 use store::erasure::{self, ErasureMode, ErasureOutcome};
 use store::ledger::{self, CreditGrant, CreditGrantOutcome};
 use store::{Store, liability, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, credits, entry, is_held, unique,
@@ -42,7 +41,7 @@ async fn lines(store: &Store, at: Timestamp) -> Vec<(LotSource, i64, Option<i64>
     read.lines.iter().map(line).collect()
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outstanding_credits_are_summed_by_source_and_age_after_what_was_spent() {
     let store = testing::store().await;
     let (ada, bob) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -74,7 +73,7 @@ async fn outstanding_credits_are_summed_by_source_and_age_after_what_was_spent()
     assert_eq!(sum, read.outstanding.whole());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_erased_customer_gets_nothing_and_is_owed_nothing() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 40).await;
@@ -106,7 +105,7 @@ async fn an_erased_customer_gets_nothing_and_is_owed_nothing() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn without_customers_nothing_is_outstanding() {
     let store = testing::store().await;
     let read = liability::read(&store, NOON).await.unwrap();

@@ -8,7 +8,6 @@ use store::customers::{self, NewCustomer, PasswordHash};
 use store::login_networks::{self, LoginCandidate};
 use store::sessions::{self, NewSession, VerifiedLogin};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, new_customer, unique};
 
@@ -57,7 +56,7 @@ async fn is_known(store: &Store, network: &str, now: Timestamp) -> bool {
     matches!(found, Some(LoginCandidate { is_known_network: true, .. }))
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_network_is_known_for_90_days_after_a_successful_login() {
     let store = testing::store().await;
     let ada = customer(&store).await;
@@ -73,7 +72,7 @@ async fn a_network_is_known_for_90_days_after_a_successful_login() {
     assert_eq!(login_networks::delete_old(&store, late).await.unwrap(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_customers_20_most_recent_networks_are_kept() {
     let store = testing::store().await;
     let ada = customer(&store).await;

@@ -7,7 +7,6 @@ use domain::lots::LATE_LIFE_S;
 use domain::time::Timestamp;
 use store::ledger::{self, CreditGrant, CreditGrantOutcome};
 use store::{Store, StoreError, customers, lots, testing};
-use test_databases::both_databases;
 
 use crate::ledger::purchase;
 use crate::support::{
@@ -50,7 +49,7 @@ async fn left(store: &Store, caller: &TestCaller, at: Timestamp) -> Vec<(i64, Op
     listed.iter().map(|lot| (lot.left, lot.expires_at.map(days_of))).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_that_expire_soonest_are_spent_and_taken_first() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -70,7 +69,7 @@ async fn credits_that_expire_soonest_are_spent_and_taken_first() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn looking_at_lots_changes_nothing() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -87,7 +86,7 @@ async fn looking_at_lots_changes_nothing() {
     settle(&store, &nobody, NOON).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn taking_more_than_was_ever_granted_changes_nothing_and_says_the_maximum() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 50).await);
@@ -115,7 +114,7 @@ async fn taking_more_than_was_ever_granted_changes_nothing_and_says_the_maximum(
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn expired_credits_cannot_be_taken() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -132,7 +131,7 @@ async fn expired_credits_cannot_be_taken() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_expire_at_their_instant_and_once() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -162,7 +161,7 @@ async fn credits_expire_at_their_instant_and_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn fully_spent_credits_do_not_expire() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -178,7 +177,7 @@ async fn fully_spent_credits_do_not_expire() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_held_while_their_lot_expired_can_be_spent_for_30_days_when_they_return() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -199,7 +198,7 @@ async fn credits_held_while_their_lot_expired_can_be_spent_for_30_days_when_they
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_round_of_expiry_covers_a_hundred_customers_and_the_next_one_the_rest() {
     let store = testing::store().await;
     for number in 0..101 {
@@ -232,7 +231,7 @@ async fn a_round_of_expiry_covers_a_hundred_customers_and_the_next_one_the_rest(
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_debt_is_paid_by_the_next_credits_even_if_they_expire() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -254,7 +253,7 @@ async fn a_debt_is_paid_by_the_next_credits_even_if_they_expire() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_sum_beyond_the_largest_number_is_refused_and_changes_nothing() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -271,7 +270,7 @@ async fn a_sum_beyond_the_largest_number_is_refused_and_changes_nothing() {
     assert_eq!(left(&store, &caller, NOON).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_grants_removals_calls_and_expiry_keep_the_ledger_sound() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;

@@ -16,7 +16,6 @@ use store::password_resets::{self, PasswordReset, PasswordResetOutcome};
 use store::registration::{self, NewRegistration, RegistrationOutcome, TrialLimit};
 use store::usage::UsageOf;
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, assert_sound, credits, new_customer, unique};
 
@@ -92,7 +91,7 @@ async fn grants(store: &Store, customer: CustomerId) -> usize {
     ledger_pages::page(store, &query).await.unwrap().unwrap().len()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_registration_enqueues_its_email_or_stores_nothing() {
     let store = testing::store().await;
     let register = async |address: &str| {
@@ -109,7 +108,7 @@ async fn a_registration_enqueues_its_email_or_stores_nothing() {
     assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn daily_trials_are_limited_by_scope() {
     let store = testing::store().await;
     let limit = |scope: &str, per_day| TrialLimit { scope: scope.to_owned(), per_day };
@@ -140,7 +139,7 @@ async fn daily_trials_are_limited_by_scope() {
     assert!(registration::delete_trial_counts(&store, tomorrow).await.unwrap() > 0);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_link_confirms_its_address_and_grants_the_trial_once() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -162,7 +161,7 @@ async fn a_link_confirms_its_address_and_grants_the_trial_once() {
 }
 
 /// 50 concurrent confirmations through five links: one succeeds, and the trial is granted once.
-#[both_databases]
+#[tokio::test]
 async fn concurrent_confirmations_grant_the_trial_once() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -185,7 +184,7 @@ async fn concurrent_confirmations_grant_the_trial_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn links_expire_after_24_hours_and_password_links_after_one() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -205,7 +204,7 @@ async fn links_expire_after_24_hours_and_password_links_after_one() {
     assert_eq!(grants(&store, ada.id).await, 0);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_usable_links_are_created() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -225,7 +224,7 @@ async fn only_usable_links_are_created() {
     assert_eq!(closed, None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_link_works_only_for_its_purpose() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -251,7 +250,7 @@ async fn a_link_works_only_for_its_purpose() {
 }
 
 /// One mailbox with many addresses gets one trial, for whichever address is confirmed first.
-#[both_databases]
+#[tokio::test]
 async fn a_mailbox_has_one_trial_under_all_its_addresses() {
     let store = testing::store().await;
     let mut amounts = Vec::new();
@@ -271,7 +270,7 @@ async fn a_mailbox_has_one_trial_under_all_its_addresses() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_address_changes_only_when_the_new_one_is_confirmed() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -297,7 +296,7 @@ async fn an_address_changes_only_when_the_new_one_is_confirmed() {
     assert_eq!(grants(&store, ada.id).await, 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_new_address_request_cancels_the_previous_one() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -317,7 +316,7 @@ async fn a_new_address_request_cancels_the_previous_one() {
     assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn another_customers_address_cannot_be_taken() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;
@@ -340,7 +339,7 @@ async fn another_customers_address_cannot_be_taken() {
 
 /// 20 concurrent resets with one link: one password is stored, and everything an attacker may have
 /// begun is ended.
-#[both_databases]
+#[tokio::test]
 async fn a_password_reset_works_once_and_ends_pending_changes() {
     let store = testing::store().await;
     let ada = registered(&store, "ada@example.com").await;

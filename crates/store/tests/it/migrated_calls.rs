@@ -9,7 +9,6 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use store::metering::{self, Hold, IdempotencyClaim};
 use store::testing::{self, TestStore};
 use store::{DatabaseKind, Store};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, resolution};
 
@@ -73,7 +72,7 @@ async fn used(store: &Store, caller: &TestCaller) -> Hold {
     open
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_that_were_migrated_are_exact_and_open_ones_end_as_usual() {
     let mut store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;

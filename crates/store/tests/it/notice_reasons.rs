@@ -12,7 +12,6 @@ use store::notice_reasons::{self, AutomaticPayment, ExpiringCard};
 use store::payments::{self, NewPayment};
 use store::sent_notices::{self, NoticeReason};
 use store::{Store, customers, lots, suspensions, testing};
-use test_databases::both_databases;
 
 use crate::customer_notices::{choose, email, spend};
 use crate::exports::{claimed, created, published};
@@ -44,7 +43,7 @@ async fn expiring(store: &Store, caller: &TestCaller, expires_at: Timestamp) {
     ledger::grant(store, &grant).await.unwrap();
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_are_a_reason_if_they_expire_after_now_and_not_after_the_end() {
     let store = testing::store().await;
     let until = NOON.plus_seconds(7 * 86_400);
@@ -65,7 +64,7 @@ async fn credits_are_a_reason_if_they_expire_after_now_and_not_after_the_end() {
     assert_eq!(never, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn expiring_credits_are_a_reason_once_for_each_lot() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -89,7 +88,7 @@ async fn expiring_credits_are_a_reason_once_for_each_lot() {
     assert_eq!(found().await, [], "nothing is left that could expire");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn cards_expire_in_this_month_or_the_next_also_across_the_end_of_the_year() {
     let store = testing::store().await;
     let mut callers = Vec::new();
@@ -115,7 +114,7 @@ async fn cards_expire_in_this_month_or_the_next_also_across_the_end_of_the_year(
     assert_eq!(found(2026, 12).await, [(1, 2027)]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_card_is_told_about_again_only_with_another_expiry() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -144,7 +143,7 @@ async fn a_card_is_told_about_again_only_with_another_expiry() {
     assert_eq!(next[0].subject, format!("pm_1:{}", december + 12));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn payments_without_the_customer_at_a_page_are_told_from_their_time_on() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -186,7 +185,7 @@ async fn payments_without_the_customer_at_a_page_are_told_from_their_time_on() {
     assert_eq!(found(NOON).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn finished_exports_are_told_only_on_request_and_from_their_time_on() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -212,7 +211,7 @@ async fn finished_exports_are_told_only_on_request_and_from_their_time_on() {
     assert_eq!(found(NOON).await, [], "the customer cancelled it: {cancelled:?}");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_balance_is_low_below_the_customers_own_threshold() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 50).await, TestCaller::with(&store, 0).await);
@@ -234,7 +233,7 @@ async fn a_balance_is_low_below_the_customers_own_threshold() {
     assert_eq!(unknown, None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_with_automatic_top_up_are_told_only_of_a_threshold_of_their_own() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -260,7 +259,7 @@ async fn customers_with_automatic_top_up_are_told_only_of_a_threshold_of_their_o
     assert_eq!(low().await, both);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn suspended_and_closed_customers_are_told_nothing() {
     let store = testing::store().await;
     let until = NOON.plus_seconds(86_400);

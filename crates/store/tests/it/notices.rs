@@ -3,11 +3,10 @@
 use domain::account::AccountState;
 use store::notices::{self, ChangeNotice};
 use store::{DatabaseKind, Store, accounts, keys, testing};
-use test_databases::both_databases;
 
 use crate::support::{TestCaller, entry};
 
-#[both_databases]
+#[tokio::test]
 async fn nodes_are_notified_of_changed_accounts_and_revoked_keys() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -10,7 +10,6 @@ use store::customers::{self, CustomerCreation, NewCustomer};
 use store::erasure::{self, ErasureMode};
 use store::metering::Hold;
 use store::{Store, ledger, orders, suspensions, testing};
-use test_databases::both_databases;
 
 use crate::exports::created;
 use crate::ledger::purchase;
@@ -48,7 +47,7 @@ async fn named(store: &Store, text: &str) -> (CustomerId, &'static str) {
     (found[0].id, found[0].matched)
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_are_listed_newest_first_in_pages() {
     let store = testing::store().await;
     let mut expected = Vec::new();
@@ -71,7 +70,7 @@ async fn customers_are_listed_newest_first_in_pages() {
     assert_eq!(listed(&store, &CustomerQuery { limit: 0, ..all() }).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_text_is_found_in_addresses_as_it_is_written() {
     let store = testing::store().await;
     let underscore = registered(&store, "a_b@example.com").await;
@@ -95,7 +94,7 @@ async fn a_text_is_found_in_addresses_as_it_is_written() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_are_listed_by_what_they_can_do() {
     let store = testing::store().await;
     let active = registered(&store, "active@example.com").await;
@@ -125,7 +124,7 @@ async fn customers_are_listed_by_what_they_can_do() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_are_listed_by_plan_and_by_debt() {
     let store = testing::store().await;
     let (payer, former) = (TestCaller::with(&store, 20).await, TestCaller::with(&store, 0).await);
@@ -159,7 +158,7 @@ async fn customers_are_listed_by_plan_and_by_debt() {
     assert_eq!(listed(&store, &both).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_customer_is_found_by_whatever_is_its_own() {
     let store = testing::store().await;
     let (caller, name) = payer(&store).await;
@@ -200,7 +199,7 @@ async fn a_customer_is_found_by_whatever_is_its_own() {
     assert_eq!(search(&store, "pi_2").await, [], "the intent of an invoice is no order's");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_address_is_found_by_any_part_of_it_in_either_case() {
     let store = testing::store().await;
     let ada = registered(&store, "ada.b@example.com").await;
@@ -213,7 +212,7 @@ async fn an_address_is_found_by_any_part_of_it_in_either_case() {
     assert_eq!(search(&store, "adab").await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_is_found_by_the_start_of_its_secret_and_more() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -230,7 +229,7 @@ async fn a_key_is_found_by_the_start_of_its_secret_and_more() {
     assert_eq!(search(&store, &shown[..shown.len() - 1]).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_call_names_its_customer_by_its_id_and_by_the_id_of_its_request() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 5).await, TestCaller::with(&store, 5).await);
@@ -247,7 +246,7 @@ async fn a_call_names_its_customer_by_its_id_and_by_the_id_of_its_request() {
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn at_most_twenty_customers_are_found_by_one_kind_of_match() {
     let store = testing::store().await;
     for number in 0..21 {

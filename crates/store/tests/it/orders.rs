@@ -6,7 +6,6 @@ use domain::time::Timestamp;
 use store::orders::{self, NewOrder, Order, OrderOpening, OrderQuery};
 use store::payments::{self, PaymentOutcome};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::payments::{available, new_order, ordered, paid, payer, state_of};
 use crate::support::{NOON, TestCaller, assert_sound, unique};
@@ -31,7 +30,7 @@ fn ids(orders: &[Order]) -> Vec<OrderId> {
     orders.iter().map(|order| order.id).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn orders_of_one_instant_are_listed_once_each_with_every_page_size() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -58,7 +57,7 @@ async fn orders_of_one_instant_are_listed_once_each_with_every_page_size() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_cursor_that_is_not_the_customers_order_lists_nothing() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -74,7 +73,7 @@ async fn a_cursor_that_is_not_the_customers_order_lists_nothing() {
     assert_eq!(orders::list(&store, &none).await.unwrap(), []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_pending_orders_before_an_instant_are_looked_up_and_no_top_ups() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -105,7 +104,7 @@ async fn only_pending_orders_before_an_instant_are_looked_up_and_no_top_ups() {
     assert_eq!(pending(first.created_at, 10).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_first_session_of_an_order_stays_and_belongs_to_it_alone() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -124,7 +123,7 @@ async fn the_first_session_of_an_order_stays_and_belongs_to_it_alone() {
     assert_eq!(orders::find_any(&store, OrderId::new(NOON, unique())).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_payment_intent_may_be_replaced_until_the_order_has_ended() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -148,7 +147,7 @@ async fn a_payment_intent_may_be_replaced_until_the_order_has_ended() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_order_is_closed_once_and_only_as_failed_or_expired() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -177,7 +176,7 @@ async fn an_order_is_closed_once_and_only_as_failed_or_expired() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_idempotency_key_names_one_order_of_each_customer_whatever_it_buys() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -197,7 +196,7 @@ async fn an_idempotency_key_names_one_order_of_each_customer_whatever_it_buys() 
     assert_eq!(orders::find(&store, other.customer, first.id).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_requests_with_one_idempotency_key_open_one_order() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -219,7 +218,7 @@ async fn concurrent_requests_with_one_idempotency_key_open_one_order() {
     assert_eq!(orders::list(&store, &query).await.unwrap().len(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_payment_that_races_with_the_end_of_its_order_is_granted() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -241,7 +240,7 @@ async fn a_payment_that_races_with_the_end_of_its_order_is_granted() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn orders_without_credits_or_a_price_are_refused() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;

@@ -9,7 +9,6 @@ use store::own_requests::{
     RequestState, RequestTakeover,
 };
 use store::{DatabaseKind, Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, unique};
 
@@ -64,7 +63,7 @@ fn takeover(from: RunId, to: RunId, now: Timestamp) -> RequestTakeover {
     RequestTakeover { from, to, now, leased_until: now.plus_seconds(60) }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_concurrent_requests_one_runs() {
     let store = testing::store().await;
     let name = name();
@@ -82,7 +81,7 @@ async fn of_concurrent_requests_one_runs() {
     assert_eq!(claims.iter().filter(hears).count(), 49);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_stored_response_has_its_fingerprint_and_permissions() {
     let store = testing::store().await;
     let first = new_at(name(), NOON);
@@ -99,7 +98,7 @@ async fn a_stored_response_has_its_fingerprint_and_permissions() {
     assert_eq!(found.data_key, first.data_key);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn each_caller_of_a_customer_has_its_own_keys() {
     let store = testing::store().await;
     let first = new_at(name(), NOON);
@@ -113,7 +112,7 @@ async fn each_caller_of_a_customer_has_its_own_keys() {
     assert!(matches!(state, RequestState::Running { .. }), "{state:?}");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_key_is_free_after_a_refusal_and_after_a_day() {
     let store = testing::store().await;
     let refused = new_at(name(), NOON);
@@ -135,7 +134,7 @@ async fn a_key_is_free_after_a_refusal_and_after_a_day() {
     assert!(!end(&store, &first, RequestEnd::Freed).await, "an earlier attempt frees nothing");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_expired_lease_is_taken_over_once_and_fences_its_first_holder() {
     let store = testing::store().await;
     let first = new_at(name(), NOON);
@@ -164,7 +163,7 @@ async fn an_expired_lease_is_taken_over_once_and_fences_its_first_holder() {
     assert!(!end(&store, &taken, RequestEnd::Freed).await, "it has ended");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_start_on_sqlite_ends_the_leases_of_the_previous_process() {
     let store = testing::store().await;
     let first = new_at(name(), NOON);
@@ -179,7 +178,7 @@ async fn a_start_on_sqlite_ends_the_leases_of_the_previous_process() {
     assert_eq!(taken.unwrap(), is_alone);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_retryable_request_may_run_again_immediately() {
     let store = testing::store().await;
     let first = new_at(name(), NOON);
@@ -195,7 +194,7 @@ async fn a_retryable_request_may_run_again_immediately() {
     assert!(taken.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn expired_requests_are_deleted_in_bounded_steps_unless_running() {
     let store = testing::store().await;
     let over = NOON.plus_seconds(DAY_S);

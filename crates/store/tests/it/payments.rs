@@ -9,7 +9,6 @@ use store::payments::{self, NewPayment, PaidFor, PaymentOutcome, SoldInvoice, So
 use store::reversals::{self, PaymentReversal, ReversalEffect};
 use store::sales::SoldLine;
 use store::{Store, processor_customers, testing, unmatched, usage, verify};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, unique};
 
@@ -178,7 +177,7 @@ pub(crate) async fn available(store: &Store, caller: &TestCaller) -> i64 {
     caller.balance(store).await.available.whole()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_reports_of_a_payment_grant_it_once() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -200,7 +199,7 @@ async fn concurrent_reports_of_a_payment_grant_it_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn payments_that_do_not_match_the_order_are_recorded_and_grant_nothing() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -239,7 +238,7 @@ async fn payments_that_do_not_match_the_order_are_recorded_and_grant_nothing() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn second_payments_of_an_order_are_unmatched() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -260,7 +259,7 @@ async fn second_payments_of_an_order_are_unmatched() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_late_payment_of_a_closed_order_is_granted() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -278,7 +277,7 @@ async fn a_late_payment_of_a_closed_order_is_granted() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_invoice_is_granted_once_to_its_payer() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -299,7 +298,7 @@ async fn an_invoice_is_granted_once_to_its_payer() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn refunds_take_credits_in_proportion_and_together_all() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -318,7 +317,7 @@ async fn refunds_take_credits_in_proportion_and_together_all() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_failed_refund_returns_its_credits() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -337,7 +336,7 @@ async fn a_failed_refund_returns_its_credits() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_dispute_of_spent_credits_makes_a_debt_that_blocks_calls() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -360,7 +359,7 @@ async fn a_dispute_of_spent_credits_makes_a_debt_that_blocks_calls() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn inquiries_take_nothing_and_won_disputes_return_everything() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -377,7 +376,7 @@ async fn inquiries_take_nothing_and_won_disputes_return_everything() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_disputed_and_refunded_payment_takes_its_credits_once() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -393,7 +392,7 @@ async fn a_disputed_and_refunded_payment_takes_its_credits_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_reports_of_a_refund_take_credits_once() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -413,7 +412,7 @@ async fn concurrent_reports_of_a_refund_take_credits_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn refunds_of_unknown_payments_are_recorded_as_unmatched() {
     let store = testing::store().await;
     let first = apply(&store, &refund("re_1", "pi_0", 500)).await;
@@ -425,7 +424,7 @@ async fn refunds_of_unknown_payments_are_recorded_as_unmatched() {
     assert_eq!(listed[0].reason, Mismatch::UnknownPayment);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_idempotency_key_or_an_open_charge_prevents_a_second_order() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -454,7 +453,7 @@ async fn an_idempotency_key_or_an_open_charge_prevents_a_second_order() {
     assert!(matches!(after, OrderOpening::Opened(_)), "{after:?}");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_charges_of_a_pack_open_one_order() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -473,7 +472,7 @@ async fn concurrent_charges_of_a_pack_open_one_order() {
     assert_eq!(opened.count(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn orders_are_listed_newest_first_to_their_own_customer() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -494,7 +493,7 @@ async fn orders_are_listed_newest_first_to_their_own_customer() {
     assert_eq!(orders::find(&store, caller.customer, foreign.id).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn orders_and_payments_cannot_be_changed_or_removed() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -520,7 +519,7 @@ async fn orders_and_payments_cannot_be_changed_or_removed() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn payments_that_disagree_with_the_ledger_are_detected() {
     const ENTRY: &str = "every ledger entry of a payment intent has one paid order of the same \
                          customer and credits";
@@ -573,7 +572,7 @@ async fn payments_that_disagree_with_the_ledger_are_detected() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn plan_credits_that_differ_from_the_invoice_lines_are_detected() {
     let store = testing::store().await;
     let (_, payer) = payer(&store).await;
@@ -587,7 +586,7 @@ async fn plan_credits_that_differ_from_the_invoice_lines_are_detected() {
     assert_eq!(rules, ["a plan's credits equal what its paid lines bought, rounded up"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn refunds_of_a_month_and_its_upgrade_take_all_their_credits() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -605,7 +604,7 @@ async fn refunds_of_a_month_and_its_upgrade_take_all_their_credits() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn returned_credits_of_an_expired_month_are_valid_for_30_days() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;

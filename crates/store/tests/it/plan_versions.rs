@@ -8,12 +8,11 @@ use domain::subscription::SubscriptionStatus::{Active, Canceled};
 use store::plan_versions::{self, UnknownVersion};
 use store::subscriptions::{self, ChangeRecords, SubscriptionReading};
 use store::{slot_limits, testing};
-use test_databases::both_databases;
 
 use crate::subscriptions::{allowances, apply, pro, pro_version};
 use crate::support::{NOON, TestCaller};
 
-#[both_databases]
+#[tokio::test]
 async fn a_price_keeps_the_terms_it_was_first_seen_with() {
     let store = testing::store().await;
     let first = pro_version();
@@ -30,7 +29,7 @@ async fn a_price_keeps_the_terms_it_was_first_seen_with() {
     assert_eq!(found, Some(first));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn running_subscriptions_to_unrecorded_versions_are_listed() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -62,7 +61,7 @@ async fn running_subscriptions_to_unrecorded_versions_are_listed() {
     assert_eq!((ended, known), (Vec::new(), Vec::new()));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn limits_follow_the_version_that_was_paid_for() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;

@@ -7,7 +7,6 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use store::platform_health::{self, CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 use store::{Store, accounts, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, new_account};
 
@@ -82,7 +81,7 @@ async fn is_refusing(store: &Store) -> bool {
     !platform_health::list_refusing(store).await.unwrap().is_empty()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn three_refusals_within_a_minute_are_the_platforms_fault() {
     let store = testing::store().await;
     let [ada, bea, cyd] = three(&store).await;
@@ -115,7 +114,7 @@ async fn three_refusals_within_a_minute_are_the_platforms_fault() {
     assert_eq!(own, RefusalOutcome::AccountMarked, "older refusals do not count");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn refusals_apart_or_around_a_success_are_the_accounts_fault() {
     let store = testing::store().await;
     let [ada, bea, cyd] = three(&store).await;
@@ -140,7 +139,7 @@ async fn refusals_apart_or_around_a_success_are_the_accounts_fault() {
     assert_eq!(marked, [AccountState::ReconnectNeeded; 6]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn accounts_of_one_customer_never_decide_for_the_platform() {
     let store = testing::store().await;
     let own = of_one(&store).await;
@@ -162,7 +161,7 @@ async fn accounts_of_one_customer_never_decide_for_the_platform() {
     assert_eq!(states(&store, &others).await, [AccountState::Active; 3]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn with_two_customers_both_must_be_refused() {
     let store = testing::store().await;
     let [ada, bea, cyd] = of_one(&store).await;
@@ -177,7 +176,7 @@ async fn with_two_customers_both_must_be_refused() {
     assert_eq!(states(&store, &[ada, bea, cyd, dot]).await, [AccountState::Active; 4]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn token_endpoint_refusals_of_the_only_customer_are_the_platforms_fault() {
     let store = testing::store().await;
     let own = of_one(&store).await;
@@ -193,7 +192,7 @@ async fn token_endpoint_refusals_of_the_only_customer_are_the_platforms_fault() 
     assert_eq!(states(&store, &own).await, [AccountState::Active; 3]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn dead_refresh_tokens_mark_their_account_and_not_the_platform() {
     let store = testing::store().await;
     let dead = three(&store).await;
@@ -217,7 +216,7 @@ async fn dead_refresh_tokens_mark_their_account_and_not_the_platform() {
     assert_eq!(states(&store, &[ada, bea, cyd]).await, [active, active, marked]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn refusals_of_replaced_credentials_are_ignored() {
     let store = testing::store().await;
     let [ada, ..] = three(&store).await;
@@ -232,7 +231,7 @@ async fn refusals_of_replaced_credentials_are_ignored() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_refusals_are_all_counted() {
     let store = testing::store().await;
     let [ada, bea, cyd] = three(&store).await;
@@ -251,7 +250,7 @@ async fn concurrent_refusals_are_all_counted() {
 }
 
 /// Another account of the platform succeeds all the time, so it does not refuse everyone.
-#[both_databases]
+#[tokio::test]
 async fn drift_marks_no_account_and_unmarks_those_of_the_last_minute() {
     let store = testing::store().await;
     let [ada, bea, cyd] = three(&store).await;

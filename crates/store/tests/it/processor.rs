@@ -4,7 +4,6 @@ use store::cards::{self, SavedCard};
 use store::jobs;
 use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 use store::{processor_customers, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, new_job};
 
@@ -30,7 +29,7 @@ fn event(id: &str) -> DeliveredEvent {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_processor_customer_belongs_to_one_customer() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -46,7 +45,7 @@ async fn a_processor_customer_belongs_to_one_customer() {
     assert_eq!(processor_customers::find(&store, other.customer).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_deleted_processor_customer_is_kept_without_its_card() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -64,7 +63,7 @@ async fn a_deleted_processor_customer_is_kept_without_its_card() {
     assert_eq!(owner, Some(caller.customer));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_the_saved_card_is_removed_when_detached() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -82,7 +81,7 @@ async fn only_the_saved_card_is_removed_when_detached() {
     assert!(!cards::remove(&store, caller.customer, NOON).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_card_is_found_if_it_was_saved_after_a_time() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -97,7 +96,7 @@ async fn a_card_is_found_if_it_was_saved_after_a_time() {
     assert_eq!((after(0).await, after(9).await), (Some(card("pm_2")), None));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_event_is_stored_once_with_a_fallback_job() {
     let store = testing::store().await;
     let later = NOON.plus_seconds(30);
@@ -119,7 +118,7 @@ async fn an_event_is_stored_once_with_a_fallback_job() {
     assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_unmatched_event_is_processed_again_when_redelivered() {
     let store = testing::store().await;
     processor_events::receive(&store, &event("evt_1"), &new_job(), NOON).await.unwrap();
@@ -132,7 +131,7 @@ async fn an_unmatched_event_is_processed_again_when_redelivered() {
     assert_eq!(processor_events::delete_old(&store, later).await.unwrap(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_choice_of_a_card_is_kept_while_that_card_is_saved() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
@@ -160,7 +159,7 @@ async fn the_choice_of_a_card_is_kept_while_that_card_is_saved() {
     assert_eq!(chosen(&one, "pm_1").await, None, "what was forgotten does not come back");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_concurrent_first_payments_one_creates_the_processors_customer() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;

@@ -252,17 +252,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_ledger_adds_up_after_any_sequence_of_events_on_sqlite(steps in steps()) {
-        runtime().block_on(async { play(testing::sqlite().await, steps).await });
-    }
-
-    #[test]
-    fn the_ledger_adds_up_after_any_sequence_of_events_on_postgresql(steps in steps()) {
-        runtime().block_on(async {
-            if let Some(store) = testing::postgres().await {
-                play(store, steps).await;
-            }
-        });
+    fn the_ledger_adds_up_after_any_sequence_of_events(steps in steps()) {
+        runtime().block_on(async { play(testing::store().await, steps).await });
     }
 }
 

@@ -9,7 +9,6 @@ use store::order_payments::{self, OrderPayment, OrderReceipt};
 use store::orders::{self, NewOrder, Order, OrderOpening};
 use store::payments::{self, NewPayment, PaymentReceipt};
 use store::{Store, recorded_payments, testing};
-use test_databases::both_databases;
 
 use crate::payments::{invoice, month, new_order, ordered, paid, payer, refund, taken};
 use crate::support::{NOON, TestCaller, assert_sound, credits, entry, unique};
@@ -33,7 +32,7 @@ async fn url_of(store: &Store, order: &Order) -> Option<String> {
     listed[&order.id].receipt_url.clone()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn payments_are_recorded_on_the_utc_day_of_their_instant() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -60,7 +59,7 @@ async fn payments_are_recorded_on_the_utc_day_of_their_instant() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_payment_is_known_by_its_intent_once_it_is_recorded() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -89,7 +88,7 @@ async fn a_payment_is_known_by_its_intent_once_it_is_recorded() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_unmatched_payment_is_not_recorded() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -104,7 +103,7 @@ async fn an_unmatched_payment_is_not_recorded() {
     assert_eq!(payments::receipt(&store, order.id).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_receipt_shows_what_the_order_granted_and_the_balance_now() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -126,7 +125,7 @@ async fn a_receipt_shows_what_the_order_granted_and_the_balance_now() {
     assert_eq!(shown().await, Some(receipt(100)));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn payments_are_listed_by_the_time_of_their_orders_with_both_ends() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -160,7 +159,7 @@ async fn payments_are_listed_by_the_time_of_their_orders_with_both_ends() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_payment_is_listed_with_its_first_invoice_of_the_same_customer() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -181,7 +180,7 @@ async fn a_payment_is_listed_with_its_first_invoice_of_the_same_customer() {
     assert_eq!(found[&order.id].invoice_id.as_deref(), Some("in_1"));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_last_receipt_of_an_order_is_kept() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -207,7 +206,7 @@ async fn the_last_receipt_of_an_order_is_kept() {
     assert!(!order_payments::has_receipt(&store, unknown).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_erased_customers_order_gets_no_receipt_again() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;
@@ -228,7 +227,7 @@ async fn an_erased_customers_order_gets_no_receipt_again() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_paid_for_after_their_period_can_be_spent_for_30_days() {
     let store = testing::store().await;
     let (caller, payer) = payer(&store).await;

@@ -8,7 +8,6 @@ use store::calls::{self, RecentCalls};
 use store::idempotency::{self, ExistingRequest};
 use store::metering::{self, Hold, IdempotencyClaim};
 use store::{DatabaseKind, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, node};
 
@@ -18,7 +17,7 @@ async fn outcomes(store: &store::Store, caller: &TestCaller) -> Vec<Option<Strin
     page.calls.into_iter().map(|call| call.outcome).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_start_refunds_calls_that_a_crash_left_open() {
     let mut store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -42,7 +41,7 @@ async fn a_start_refunds_calls_that_a_crash_left_open() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_start_leaves_other_nodes_calls_open() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -61,7 +60,7 @@ async fn a_start_leaves_other_nodes_calls_open() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn idempotency_keys_of_calls_lost_in_a_crash_report_an_unknown_outcome() {
     let mut store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -84,7 +83,7 @@ async fn idempotency_keys_of_calls_lost_in_a_crash_report_an_unknown_outcome() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_sweeper_refunds_only_expired_holds() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -109,7 +108,7 @@ async fn the_sweeper_refunds_only_expired_holds() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_hold_may_be_renewed_before_it_is_written() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -129,7 +128,7 @@ async fn a_hold_may_be_renewed_before_it_is_written() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn many_expired_holds_are_swept_in_chunks() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1200).await;
@@ -153,7 +152,7 @@ async fn many_expired_holds_are_swept_in_chunks() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_swept_call_cannot_be_charged() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
@@ -169,7 +168,7 @@ async fn a_swept_call_cannot_be_charged() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_sweepers_and_owners_settle_every_call_once() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 200).await;
@@ -201,7 +200,7 @@ async fn concurrent_sweepers_and_owners_settle_every_call_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn thousands_of_open_calls_are_refunded_at_start() {
     let mut store = testing::store().await;
     let caller = TestCaller::with(&store, 3000).await;

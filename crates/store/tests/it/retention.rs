@@ -13,7 +13,6 @@ use store::jobs::{self, JobClaimant, NewJob};
 use store::metering::{Hold, IdempotencyClaim};
 use store::registration::{self, NewRegistration};
 use store::{Store, call_totals, testing, unconfirmed, verify};
-use test_databases::both_databases;
 
 use crate::breakdown::{end, hold_at, query, read};
 use crate::support::{
@@ -64,7 +63,7 @@ async fn many_calls(metering: &TestMetering, caller: &TestCaller) {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_books_and_every_breakdown_are_the_same_after_calls_are_summed_up() {
     const ALL: [BreakdownBy; 4] =
         [BreakdownBy::Account, BreakdownBy::Key, BreakdownBy::Route, BreakdownBy::Tag];
@@ -100,7 +99,7 @@ async fn the_books_and_every_breakdown_are_the_same_after_calls_are_summed_up() 
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn open_calls_and_those_that_a_repetition_needs_stay() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -137,7 +136,7 @@ async fn open_calls_and_those_that_a_repetition_needs_stay() {
 }
 
 /// Nodes skip each other's rows, or wait for each other: no call is counted twice.
-#[both_databases]
+#[tokio::test]
 async fn two_nodes_that_sum_up_concurrently_count_each_call_once() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1_000).await;
@@ -154,7 +153,7 @@ async fn two_nodes_that_sum_up_concurrently_count_each_call_once() {
     metering.stop().await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn totals_that_lost_a_call_are_detected() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1_000).await;
@@ -182,7 +181,7 @@ async fn register(store: &Store, customer: &NewCustomer) {
     registration::register(store, &registration).await.unwrap();
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_customers_that_were_never_confirmed_nor_used_are_deleted() {
     let store = testing::store().await;
     let unused = new_customer("unused@example.com");
@@ -226,7 +225,7 @@ async fn only_customers_that_were_never_confirmed_nor_used_are_deleted() {
     register(&store, &new_customer("unused@example.com")).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn jobs_that_were_given_up_long_ago_are_deleted() {
     let store = testing::store().await;
     let job = |at| NewJob {
@@ -249,7 +248,7 @@ async fn jobs_that_were_given_up_long_ago_are_deleted() {
     assert_eq!((counts.waiting, counts.given_up), (1, 0));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn entries_of_the_audit_list_can_be_removed_only_after_their_time() {
     let store = testing::store().await;
     let customer = new_customer("ada@example.com");

@@ -7,7 +7,6 @@ use store::customers::{self, NewCustomer, PasswordHash};
 use store::sessions::{self, NewSession, PasswordChange, Session, SessionLifetime, VerifiedLogin};
 use store::testing;
 use store::{Store, StoreError};
-use test_databases::both_databases;
 
 use crate::support::{NOON, entry, new_customer, unique};
 
@@ -58,7 +57,7 @@ async fn ids(store: &Store, customer: CustomerId) -> Vec<SessionId> {
     listed.unwrap().iter().map(|session| session.id).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn sessions_are_found_by_token_and_listed_by_customer() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -78,7 +77,7 @@ async fn sessions_are_found_by_token_and_listed_by_customer() {
     assert_eq!(sessions::find_by_hash(&store, &unknown).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn sessions_expire_12_hours_after_their_last_use_and_7_days_after_login() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -99,7 +98,7 @@ async fn sessions_expire_12_hours_after_their_last_use_and_7_days_after_login() 
     assert!(!is_open(&store, &session.token_hash, at(604_800)).await);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_expired_sessions_are_deleted() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -123,7 +122,7 @@ async fn only_expired_sessions_are_deleted() {
     assert_eq!(ids(&store, ada).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_its_customer_can_end_a_session() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -137,7 +136,7 @@ async fn only_its_customer_can_end_a_session() {
     assert!(!is_open(&store, &session.token_hash, NOON).await);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_login_replaces_the_session_of_the_same_device() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -154,7 +153,7 @@ async fn a_login_replaces_the_session_of_the_same_device() {
     assert!(is_open(&store, &session.token_hash, NOON).await);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_least_recently_used_sessions_end_beyond_the_limit() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -175,7 +174,7 @@ async fn the_least_recently_used_sessions_end_beyond_the_limit() {
     assert_eq!(ids(&store, bob).await, [foreign.id]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_changed_password_starts_no_session() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -200,7 +199,7 @@ async fn a_changed_password_starts_no_session() {
     assert_eq!(stored.password_hash, hash("second"));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_login_updates_an_outdated_password_hash() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -215,7 +214,7 @@ async fn a_login_updates_an_outdated_password_hash() {
     assert!(is_open(&store, &session.token_hash, NOON).await);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_closed_customer_has_no_sessions() {
     let store = testing::store().await;
     let ada = customer(&store, "ada@example.com").await;
@@ -229,7 +228,7 @@ async fn a_closed_customer_has_no_sessions() {
 }
 
 /// Whichever comes first, no login with the old password outlives the password change.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logins_racing_with_a_password_change_leave_no_session_of_the_old_password() {
     let store = testing::store().await;
     let store = std::sync::Arc::new(store);

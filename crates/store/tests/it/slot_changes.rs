@@ -16,7 +16,6 @@ use store::slot_assignment::{OccupiedSlots, SlotShift};
 use store::slot_changes::{
     self, NewSlotChange, SlotChange, SlotChangeFailure, SlotChangeItem, SlotChangeStart,
 };
-use test_databases::both_databases;
 
 use store::subscriptions;
 use store::{Store, sales, slot_limits, testing};
@@ -83,7 +82,7 @@ async fn limit(store: &Store, customer: CustomerId) -> i64 {
     standing.limits.limit.on(Platform::ALPHA)
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_change_is_stored_completely() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -103,7 +102,7 @@ async fn a_change_is_stored_completely() {
     assert_eq!(slot_changes::find(&store, new.id).await.unwrap(), found);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_one_change_is_open_at_a_time() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -125,7 +124,7 @@ async fn only_one_change_is_open_at_a_time() {
     assert_eq!(ended.iter().filter(|(_, start)| busy(start)).count(), 19);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_change_based_on_an_outdated_version_is_refused() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -137,7 +136,7 @@ async fn a_change_based_on_an_outdated_version_is_refused() {
     assert_eq!(start(&store, &new).await, SlotChangeStart::Overtaken);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_raise_assigns_slots_once_the_processor_shows_it() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -160,7 +159,7 @@ async fn a_raise_assigns_slots_once_the_processor_shows_it() {
     assert_eq!(slot_changes::find_open(&store, customer).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn lowering_below_the_slots_in_use_is_refused_with_the_accounts() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -182,7 +181,7 @@ async fn lowering_below_the_slots_in_use_is_refused_with_the_accounts() {
     assert!(matches!(start(&store, &lower(1).await).await, SlotChangeStart::Started(_)));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refused_lowering_names_waiting_accounts() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -203,7 +202,7 @@ fn unnoted(_: &[SlotShift]) -> Option<AuditEntry> {
     None
 }
 
-#[both_databases]
+#[tokio::test]
 async fn slots_being_given_up_cannot_be_used() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -226,7 +225,7 @@ async fn slots_being_given_up_cannot_be_used() {
     assert_eq!(in_use(&store, customer).await, ["ada", "bob", "cyd", "dan"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_open_change_is_taken_over_once_after_its_lease() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -255,7 +254,7 @@ async fn an_open_change_is_taken_over_once_after_its_lease() {
     assert_eq!(slot_changes::list_left(&store, LEASE_END, 10).await.unwrap().len(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_last_preview_of_each_subject_is_kept() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -290,7 +289,7 @@ fn plan(before: &str, wanted: &str, paid: &str) -> SlotChangeItem {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_upgrade_advances_through_its_steps_and_applies_only_at_its_own() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -324,7 +323,7 @@ async fn an_upgrade_advances_through_its_steps_and_applies_only_at_its_own() {
 }
 
 /// Only one process uses an SQLite file; on PostgreSQL another node may be working on the change.
-#[both_databases]
+#[tokio::test]
 async fn a_start_ends_the_leases_of_a_dead_process() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -342,7 +341,7 @@ async fn a_start_ends_the_leases_of_a_dead_process() {
 }
 
 /// Two customers may change their plans in the same second, and one of them more than once.
-#[both_databases]
+#[tokio::test]
 async fn plan_prices_are_looked_up_by_subscription_and_proration_date() {
     let store = testing::store().await;
     let date = NOON.unix_seconds();
@@ -370,7 +369,7 @@ async fn plan_prices_are_looked_up_by_subscription_and_proration_date() {
     assert_eq!((asked("sub_1", date + 1).await, asked("sub_3", date).await), (None, None));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_upgrades_from_a_pending_plan_have_a_price_to_restore() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -399,7 +398,7 @@ async fn only_upgrades_from_a_pending_plan_have_a_price_to_restore() {
 
 /// 20 concurrent changes and 20 connects, with constant reads: the accounts in use never exceed the
 /// limit of the same instant.
-#[both_databases]
+#[tokio::test]
 async fn concurrent_changes_never_exceed_the_slot_limit() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;

@@ -7,7 +7,6 @@ use domain::time::Timestamp;
 use store::payments::{self, NewPayment, SoldInvoice, SoldPart};
 use store::sales::{self, SlotCredit, SoldLine};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::payments::{invoice, month, payer, refund, taken};
 use crate::support::{NOON, TestCaller, assert_sound};
@@ -78,7 +77,7 @@ async fn is_whole(store: &Store, subscription: &str, period_end: Timestamp) -> b
     sales::slot_money_is_whole(store, subscription, period_end).await.unwrap()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_lowering_credits_the_money_of_the_latest_invoices_first_and_once() {
     let store = testing::store().await;
     let customer = renter(&store).await.customer;
@@ -97,7 +96,7 @@ async fn a_lowering_credits_the_money_of_the_latest_invoices_first_and_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_lowering_that_credits_nothing_is_recorded_too() {
     let store = testing::store().await;
     let (caller, other) = (renter(&store).await, TestCaller::with(&store, 0).await);
@@ -111,7 +110,7 @@ async fn a_lowering_that_credits_nothing_is_recorded_too() {
     assert_eq!(credited(&store).await, ["in_1 0", "in_2 0", "in_3 0", "in_4 0"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_readings_of_one_lowering_count_it_once() {
     let store = testing::store().await;
     let customer = renter(&store).await.customer;
@@ -128,7 +127,7 @@ async fn concurrent_readings_of_one_lowering_count_it_once() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn slots_are_credited_only_while_no_money_of_their_period_has_gone_back() {
     let store = testing::store().await;
     renter(&store).await;
@@ -149,7 +148,7 @@ async fn slots_are_credited_only_while_no_money_of_their_period_has_gone_back() 
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_refunded_month_of_a_plan_does_not_keep_slots_from_being_credited() {
     let store = testing::store().await;
     let (_, payer) = payer(&store).await;

@@ -6,11 +6,10 @@ use store::audit::{self, AuditEntry, AuditQuery};
 use store::nodes::{self, Node};
 use store::routes::{self, VerifiedRoute};
 use store::{metering, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, entry, node, unique};
 
-#[both_databases]
+#[tokio::test]
 async fn a_route_is_verified_by_its_first_2xx() {
     let store = testing::store().await;
     let later = NOON.plus_seconds(1);
@@ -30,7 +29,7 @@ async fn a_route_is_verified_by_its_first_2xx() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn nodes_are_registered_at_start_and_send_heartbeats() {
     let store = testing::store().await;
     assert!(!nodes::heartbeat(&store, node(), NOON).await.unwrap());
@@ -52,7 +51,7 @@ async fn nodes_are_registered_at_start_and_send_heartbeats() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_first_value_of_a_setting_stays() {
     let store = testing::store().await;
     assert_eq!(nodes::setting(&store, "node").await.unwrap(), None);
@@ -63,7 +62,7 @@ async fn the_first_value_of_a_setting_stays() {
     assert_eq!(nodes::setting(&store, "node").await.unwrap().as_deref(), Some("one"));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_audit_list_is_append_only() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -82,7 +81,7 @@ async fn the_audit_list_is_append_only() {
 
 /// The previous version reads no other prefix and may run at the same time, so a row with its
 /// spelling is the same row.
-#[both_databases]
+#[tokio::test]
 async fn audit_ids_are_stored_in_the_form_of_earlier_versions() {
     const SAME_ID: &str = "
         insert into audit (id, customer_id, at, actor, action, details)
@@ -113,7 +112,7 @@ async fn audit_ids_are_stored_in_the_form_of_earlier_versions() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_audit_list_returns_a_customers_newest_entries_in_pages() {
     let store = testing::store().await;
     let (caller, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);

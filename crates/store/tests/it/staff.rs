@@ -8,7 +8,6 @@ use store::audit::{self, AuditEntry, AuditQuery};
 use store::permissions::{self, PermissionGranting};
 use store::support_access::{self, SupportLook, SupportLookOutcome};
 use store::{Store, customers, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, entry, entry_at};
 
@@ -34,7 +33,7 @@ async fn looks(store: &Store, staff: CustomerId, customer: CustomerId) -> usize 
     entries.iter().filter(|told| told.actor == staff.to_string()).count()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn permissions_are_granted_listed_and_revoked() {
     let store = testing::store().await;
     let member = TestCaller::with(&store, 0).await.customer;
@@ -64,7 +63,7 @@ async fn permissions_are_granted_listed_and_revoked() {
 
 /// Every permission and every state of the consent: access needs all required permissions, at a
 /// time the customer allows.
-#[both_databases]
+#[tokio::test]
 async fn staff_access_needs_permissions_and_consent_and_is_recorded() {
     let store = testing::store().await;
     let victim = TestCaller::with(&store, 0).await.customer;
@@ -111,7 +110,7 @@ async fn staff_access_needs_permissions_and_consent_and_is_recorded() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn closed_staff_members_have_no_access() {
     let store = testing::store().await;
     let (victim, member) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);

@@ -16,7 +16,6 @@ use store::subscriptions::{
     SubscriptionReading, SubscriptionUpdate, SubscriptionView,
 };
 use store::{Store, invoice_notices, plan_versions, slot_limits, subscription_offers, testing};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, creator, entry, new_account, unique};
 
@@ -123,7 +122,7 @@ pub(crate) async fn in_use(store: &Store, customer: CustomerId) -> Vec<String> {
     active.map(|account| account.creator_id.to_string()).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_processors_state_is_stored_completely() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -150,7 +149,7 @@ async fn the_processors_state_is_stored_completely() {
     assert_eq!(known, Some(none));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_older_state_never_replaces_a_newer_one() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -168,7 +167,7 @@ async fn an_older_state_never_replaces_a_newer_one() {
     assert_eq!(known.view.status, SubscriptionStatus::Canceled);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_concurrent_writers_one_succeeds() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -190,7 +189,7 @@ async fn of_concurrent_writers_one_succeeds() {
     assert_eq!(subscriptions::version(&store, customer).await.unwrap(), 1);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_limit_adds_permanent_plan_and_extra_slots() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -210,7 +209,7 @@ async fn the_limit_adds_permanent_plan_and_extra_slots() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn waiting_accounts_get_slots_as_soon_as_there_are_some() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -225,7 +224,7 @@ async fn waiting_accounts_get_slots_as_soon_as_there_are_some() {
     assert_eq!(shifted, ["bob", "cyd", "dan"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_newest_accounts_lose_their_slots_when_a_subscription_ends() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
@@ -259,7 +258,7 @@ fn vec_of(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn records_are_written_together_with_the_state() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -284,7 +283,7 @@ async fn records_are_written_together_with_the_state() {
     assert_eq!(audit::list(&store, &query).await.unwrap().len(), 2);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn running_subscriptions_are_listed_in_pages() {
     let store = testing::store().await;
     let mut live = Vec::new();
@@ -304,7 +303,7 @@ async fn running_subscriptions_are_listed_in_pages() {
     assert_eq!(rest, live[4..]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_customer_has_one_open_offer() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -327,7 +326,7 @@ async fn a_customer_has_one_open_offer() {
     assert_eq!(subscription_offers::open(&store, &second).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_failed_payment_is_notified_once_per_attempt() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;

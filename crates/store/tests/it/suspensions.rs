@@ -10,7 +10,6 @@ use store::exports::{
 };
 use store::suspensions::{self, SuspensionOutcome};
 use store::{Store, testing};
-use test_databases::both_databases;
 
 use crate::exports::{claimed, created, published};
 use crate::support::{NOON, TestCaller, assert_sound, entry, new_customer, node};
@@ -32,7 +31,7 @@ async fn entries(store: &Store, customer: CustomerId) -> usize {
     audit::list(store, &query).await.unwrap().len()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_customer_returns_to_the_state_before_its_suspension() {
     let store = testing::store().await;
     let confirmed =
@@ -56,7 +55,7 @@ async fn a_customer_returns_to_the_state_before_its_suspension() {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn closed_erased_and_unknown_customers_are_neither_suspended_nor_resumed() {
     let store = testing::store().await;
     let closed = TestCaller::with(&store, 0).await.customer;
@@ -79,7 +78,7 @@ async fn closed_erased_and_unknown_customers_are_neither_suspended_nor_resumed()
     assert!(!customers::disable(&store, closed, NOON).await.unwrap());
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_suspended_customer_can_be_erased_and_its_reason_goes() {
     let store = testing::store().await;
     let customer = TestCaller::with(&store, 0).await.customer;
@@ -94,7 +93,7 @@ async fn a_suspended_customer_can_be_erased_and_its_reason_goes() {
     assert_eq!(standing.erased_at, Some(NOON));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_running_export_is_given_back_and_continues_after_its_customer_is_resumed() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -133,7 +132,7 @@ async fn a_running_export_is_given_back_and_continues_after_its_customer_is_resu
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_suspended_customers_waiting_export_takes_no_worker_from_others() {
     let store = testing::store().await;
     let (caller, other) =

@@ -10,7 +10,6 @@ use store::top_ups::{
     self, SkipReason, TopUpClaim, TopUpClaiming, TopUpFailure, TopUpFailureOutcome, TopUpOffer,
 };
 use store::{Store, cards, ledger, orders, processor_customers, testing};
-use test_databases::both_databases;
 
 use crate::ledger::purchase;
 use crate::processor::card;
@@ -52,7 +51,7 @@ async fn bought(store: &Store, caller: &TestCaller, offer: TopUpOffer<'_>) -> i6
     order.packs
 }
 
-#[both_databases]
+#[tokio::test]
 async fn as_many_packs_are_bought_as_reach_the_threshold_within_the_cap() {
     let store = testing::store().await;
     for (available, cap_cents, expected) in [
@@ -73,7 +72,7 @@ async fn as_many_packs_are_bought_as_reach_the_threshold_within_the_cap() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_debt_is_covered_by_the_charge_too() {
     let store = testing::store().await;
     let caller = having(&store, 20, 100_000).await;
@@ -90,7 +89,7 @@ async fn a_debt_is_covered_by_the_charge_too() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn exactly_the_threshold_is_enough() {
     let store = testing::store().await;
     let (enough, low) = (having(&store, 100, 5_000).await, having(&store, 99, 5_000).await);
@@ -101,7 +100,7 @@ async fn exactly_the_threshold_is_enough() {
     assert_eq!(top_up_settings::list_due(&store, NOON, 10).await.unwrap(), []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_packs_on_sale_are_bought_by_customers_who_can_pay() {
     let store = testing::store().await;
     let caller = having(&store, 0, 5_000).await;
@@ -134,7 +133,7 @@ async fn only_packs_on_sale_are_bought_by_customers_who_can_pay() {
     assert_eq!(claim_of(&store, &nobody, &[PACK]).await, hindered(SkipReason::Off));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn nothing_is_charged_before_the_pause_after_a_decline_ends() {
     let store = testing::store().await;
     let caller = having(&store, 0, 50_000).await;
@@ -149,7 +148,7 @@ async fn nothing_is_charged_before_the_pause_after_a_decline_ends() {
     claim(&store, &caller, end).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_failure_that_is_no_decline_neither_delays_nor_counts_as_one() {
     let store = testing::store().await;
     let caller = having(&store, 0, 50_000).await;
@@ -177,7 +176,7 @@ async fn a_failure_that_is_no_decline_neither_delays_nor_counts_as_one() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_are_due_in_the_order_of_their_next_attempts() {
     let store = testing::store().await;
     let mut expected = Vec::new();
@@ -200,7 +199,7 @@ async fn customers_are_due_in_the_order_of_their_next_attempts() {
     assert_eq!(due(30, 0).await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn thresholds_are_listed_while_top_up_is_on() {
     let store = testing::store().await;
     let (one, other) = (having(&store, 0, 5_000).await, having(&store, 0, 5_000).await);
@@ -228,7 +227,7 @@ async fn thresholds_are_listed_while_top_up_is_on() {
     assert_eq!((settings.enabled, settings.stopped_reason), (false, None));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_charges_intent_is_kept_with_its_order_until_it_ends() {
     let store = testing::store().await;
     let caller = having(&store, 0, 5_000).await;
@@ -256,7 +255,7 @@ async fn a_charges_intent_is_kept_with_its_order_until_it_ends() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn abandoned_charges_are_listed_from_the_end_of_their_claim_the_oldest_first() {
     let store = testing::store().await;
     let mut expected = Vec::new();

@@ -16,7 +16,6 @@ use store::top_ups::{
     TopUpOffer,
 };
 use store::{Store, cards, jobs, reversals, testing, verify};
-use test_databases::both_databases;
 
 use crate::payments::{payer, reversal};
 use crate::support::{NOON, TestCaller, assert_sound, credits, unique};
@@ -151,7 +150,7 @@ async fn charge_until_capped(store: &Store, caller: &TestCaller) -> i64 {
     }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn concurrent_claims_stay_within_the_cap_with_one_open_charge() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -171,7 +170,7 @@ async fn concurrent_claims_stay_within_the_cap_with_one_open_charge() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn three_declines_in_a_day_turn_it_off() {
     let store = testing::store().await;
     let caller = wishing(&store, 100_000).await;
@@ -197,7 +196,7 @@ async fn three_declines_in_a_day_turn_it_off() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn turning_it_on_again_allows_four_failures_a_day() {
     let store = testing::store().await;
     let caller = wishing(&store, 100_000).await;
@@ -221,7 +220,7 @@ async fn turning_it_on_again_allows_four_failures_a_day() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_success_resets_the_count_of_declines() {
     let store = testing::store().await;
     // The cap allows one pack a day.
@@ -241,7 +240,7 @@ async fn a_success_resets_the_count_of_declines() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn failed_charges_do_not_count_towards_the_cap_and_waiting_ones_do() {
     let store = testing::store().await;
     let caller = wishing(&store, 1_000).await;
@@ -267,7 +266,7 @@ async fn failed_charges_do_not_count_towards_the_cap_and_waiting_ones_do() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_cap_applies_to_the_utc_day_of_the_claim() {
     let midnight = Timestamp::from_rfc3339("2026-11-22T00:00:00Z").unwrap();
     let store = testing::store().await;
@@ -285,7 +284,7 @@ async fn the_cap_applies_to_the_utc_day_of_the_claim() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_lower_cap_applies_to_the_next_charge() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -299,7 +298,7 @@ async fn a_lower_cap_applies_to_the_next_charge() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn removing_the_card_turns_it_off_but_keeps_the_open_charge() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -319,7 +318,7 @@ async fn removing_the_card_turns_it_off_but_keeps_the_open_charge() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_dispute_turns_it_off() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -336,7 +335,7 @@ async fn a_dispute_turns_it_off() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_abandoned_charge_is_taken_over_once() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -356,7 +355,7 @@ async fn an_abandoned_charge_is_taken_over_once() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_failure_counts_once_and_late_payments_are_granted() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -374,7 +373,7 @@ async fn a_failure_counts_once_and_late_payments_are_granted() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_top_ups_order_cannot_be_closed_separately() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -386,7 +385,7 @@ async fn a_top_ups_order_cannot_be_closed_separately() {
     assert_eq!(state(&store, &top_up).await, (TopUpState::Claimed, OrderState::Pending));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_with_enough_credits_or_top_up_off_or_closed_are_not_charged() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
@@ -405,7 +404,7 @@ async fn customers_with_enough_credits_or_top_up_off_or_closed_are_not_charged()
     assert_eq!(skip_reason(&store, &closed, NOON).await, SkipReason::Off);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn violated_top_up_rules_are_detected() {
     let store = testing::store().await;
     let caller = wishing(&store, 1_000).await;
@@ -427,7 +426,7 @@ async fn violated_top_up_rules_are_detected() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn charges_waiting_for_their_customer_are_listed_by_age() {
     let store = testing::store().await;
     let (waiting, claimed) = (wishing(&store, 1_000).await, wishing(&store, 1_000).await);

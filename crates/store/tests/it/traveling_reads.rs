@@ -68,8 +68,9 @@ pub(crate) async fn books(store: &Store, caller: &TestCaller) -> (i64, i64, usiz
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_read_leaves_only_if_the_seen_balance_covers_it_and_all_that_is_in_flight() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let metering = start(&store, 0).await;
 
@@ -89,8 +90,9 @@ async fn a_read_leaves_only_if_the_seen_balance_covers_it_and_all_that_is_in_fli
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_read_that_left_is_refused_and_free_when_another_node_took_the_credits() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let nodes = [start(&store, 0).await, start(&store, 1).await];
     look(&nodes[0], &caller).await;
@@ -114,8 +116,9 @@ async fn a_read_that_left_is_refused_and_free_when_another_node_took_the_credits
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_read_that_left_is_refused_and_free_when_its_key_was_revoked() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let metering = start(&store, 0).await;
     look(&metering, &caller).await;
@@ -131,8 +134,9 @@ async fn a_read_that_left_is_refused_and_free_when_its_key_was_revoked() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_read_that_left_is_refused_and_free_when_its_account_was_changed() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let metering = start(&store, 0).await;
     look(&metering, &caller).await;
@@ -151,8 +155,9 @@ async fn a_read_that_left_is_refused_and_free_when_its_account_was_changed() {
 }
 
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn nothing_leaves_after_a_commit_failed_until_the_balance_was_seen_again() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let metering = start(&store, 0).await;
     look(&metering, &caller).await;
@@ -185,8 +190,9 @@ async fn nothing_leaves_after_a_commit_failed_until_the_balance_was_seen_again()
 
 /// A crash loses the trace of reads whose answers nobody got, and no credits.
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_read_that_left_a_node_that_crashed_is_neither_recorded_nor_charged() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let nodes = [start(&store, 0).await, start(&store, 1).await];
     for metering in &nodes {
@@ -207,8 +213,9 @@ async fn a_read_that_left_a_node_that_crashed_is_neither_recorded_nor_charged() 
 
 /// A read whose hold was written and refused while the platform was still answering.
 #[tokio::test]
+#[ignore = "needs PostgreSQL"]
 async fn a_read_that_was_refused_before_it_ended_has_nothing_to_settle() {
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, 10).await;
     let recovery = metering::recover(&store, node(0), NOON).await.unwrap();
     let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
@@ -237,10 +244,11 @@ async fn a_read_that_was_refused_before_it_ended_has_nothing_to_settle() {
 
 /// Every node sees enough for all of its reads, and together they ask for twice what there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn credits_that_run_out_on_three_nodes_at_once_pay_for_exactly_as_many_reads() {
     const CREDITS: i64 = 90;
     const READS_OF_A_NODE: usize = 60;
-    let Some(store) = testing::postgres().await else { return };
+    let store = testing::postgres().await;
     let caller = TestCaller::with(&store, CREDITS).await;
     let nodes = [start(&store, 0).await, start(&store, 1).await, start(&store, 2).await];
     for metering in &nodes {
@@ -428,6 +436,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
+    #[ignore = "needs PostgreSQL"]
     fn what_three_nodes_answer_is_what_is_charged(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -435,7 +444,7 @@ proptest! {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let Some(store) = testing::postgres().await else { return };
+            let store = testing::postgres().await;
             let mut cluster = Cluster::new(store).await;
             for step in steps {
                 cluster.step(step).await;

@@ -6,7 +6,6 @@ use store::payments;
 use store::unmatched::UnmatchedMoney;
 use store::unmatched_settlements::{self, SettlementClaim, UnmatchedPayment, UnmatchedSettlement};
 use store::{Store, reversals, testing, unmatched};
-use test_databases::both_databases;
 
 use crate::payments::{dispute, refund};
 use crate::support::NOON;
@@ -37,7 +36,7 @@ async fn objects(store: &Store, with_settled: bool, limit: i64) -> Vec<String> {
     listed.into_iter().map(|one| one.object).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn what_is_seen_again_is_counted_and_keeps_its_first_details() {
     let store = testing::store().await;
     let (object, later) = ("pi_'%_é", NOON.plus_seconds(60));
@@ -63,7 +62,7 @@ async fn what_is_seen_again_is_counted_and_keeps_its_first_details() {
     assert_eq!(find(&store, "pi_").await, []);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn unmatched_payments_are_listed_newest_first_until_they_are_settled() {
     let store = testing::store().await;
     for (object, seconds) in [("pi_old", 0), ("pi_b", 5), ("pi_a", 5), ("pi_new", 9)] {
@@ -85,7 +84,7 @@ async fn unmatched_payments_are_listed_newest_first_until_they_are_settled() {
     assert_eq!(counted, [("pi_new", 1), ("pi_a", 1), ("pi_b", 1), ("pi_old", 2)]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_decision_settles_every_open_row_of_its_object_and_no_other() {
     let store = testing::store().await;
     for reason in [Mismatch::OtherAmount, Mismatch::OtherCurrency] {
@@ -107,7 +106,7 @@ async fn a_decision_settles_every_open_row_of_its_object_and_no_other() {
     assert_eq!(find(&store, "pi_12").await[0].settled_at, None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_decision_that_moves_money_never_follows_another_one() {
     let store = testing::store().await;
     let (ignored, granted) = (decided("pi_1", "ignored", NOON), decided("pi_1", "granted", NOON));
@@ -131,7 +130,7 @@ async fn a_decision_that_moves_money_never_follows_another_one() {
     assert_eq!(decisions, ["ignored", "kept"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn of_concurrent_decisions_one_is_carried_out() {
     let store = testing::store().await;
     for reason in [Mismatch::OtherAmount, Mismatch::OtherCurrency] {
@@ -162,7 +161,7 @@ async fn of_concurrent_decisions_one_is_carried_out() {
     assert!(find(&store, "pi_1").await.iter().all(|one| one.settlement.as_deref() == Some(winner)));
 }
 
-#[both_databases]
+#[tokio::test]
 async fn only_the_claim_that_was_not_carried_out_is_taken_back() {
     let store = testing::store().await;
     note(&store, ("pi_1", Mismatch::OtherAmount), NOON).await;
@@ -187,7 +186,7 @@ async fn only_the_claim_that_was_not_carried_out_is_taken_back() {
     assert_eq!(objects(&store, false, 10).await, [""; 0], "a later decision stands");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn an_object_that_was_settled_before_it_is_reported_never_waits_for_a_decision() {
     let store = testing::store().await;
     let settled = decided("re_1", "refunded", NOON);
@@ -205,7 +204,7 @@ async fn an_object_that_was_settled_before_it_is_reported_never_waits_for_a_deci
     assert_eq!(objects(&store, true, 10).await, ["re_1"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn noting_a_settled_object_settles_an_open_row_and_keeps_a_decision() {
     let store = testing::store().await;
     let standing = dispute("dp_1", "pi_0", ReversalState::Standing);

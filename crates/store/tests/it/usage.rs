@@ -8,7 +8,6 @@ use domain::time::{Timestamp, UtcDay};
 use store::metering::{CallResolution, Hold};
 use store::usage::{self, CreditOverview, DayUsage, UsageOf};
 use store::{DatabaseKind, Store, testing};
-use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, assert_sound, create_key, credits, fresh_secret, is_held,
@@ -36,7 +35,7 @@ fn ended(outcome: Outcome, status: Option<u16>) -> CallResolution {
     CallResolution { status, ..resolution(any, outcome) }
 }
 
-#[both_databases]
+#[tokio::test]
 async fn days_are_counted_and_empty_days_are_zero() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -64,7 +63,7 @@ async fn days_are_counted_and_empty_days_are_zero() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn counts_stay_correct_while_others_write() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -99,7 +98,7 @@ async fn calls_of_today(store: &Store, caller: &TestCaller) -> i64 {
     usage::daily(store, of, today(), 1).await.unwrap()[0].calls
 }
 
-#[both_databases]
+#[tokio::test]
 async fn calls_count_immediately_and_after_counts_are_added_up() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1_000).await;
@@ -150,7 +149,7 @@ async fn many_new_calls_are_added_up_early() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn counts_from_before_a_crash_are_added_up_after_it() {
     let mut store = testing::store().await;
     let caller = TestCaller::with(&store, 1_000).await;
@@ -203,7 +202,7 @@ async fn a_failed_transaction_counts_nothing() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn usage_is_counted_by_key_and_customer() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -223,7 +222,7 @@ async fn usage_is_counted_by_key_and_customer() {
     assert_eq!(spent, [7, 2, 5]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn spending_is_summed_over_one_seven_and_thirty_days() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1000).await;
@@ -241,7 +240,7 @@ async fn spending_is_summed_over_one_seven_and_thirty_days() {
 }
 
 /// A constant reader never sees a call in one figure but not in the other.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn balance_and_spend_are_one_snapshot() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 100).await;
@@ -269,7 +268,7 @@ async fn balance_and_spend_are_one_snapshot() {
     assert_eq!(usage::overview(&store, stranger, today()).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn customers_without_calls_have_spent_nothing() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1).await;
@@ -281,7 +280,7 @@ async fn customers_without_calls_have_spent_nothing() {
     assert_eq!(usage::balance(&store, stranger).await.unwrap(), None);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn the_endpoint_with_the_most_errors_is_reported() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1000).await;
@@ -315,7 +314,7 @@ async fn the_endpoint_with_the_most_errors_is_reported() {
     assert_sound(&store).await;
 }
 
-#[both_databases]
+#[tokio::test]
 async fn few_calls_are_never_reported() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1000).await;

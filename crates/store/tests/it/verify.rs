@@ -3,7 +3,6 @@
 use domain::charge::Outcome;
 use store::metering::{CallResolution, Hold, IdempotencyClaim};
 use store::{idempotency, testing, verify};
-use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, is_held, resolution};
 
@@ -39,14 +38,14 @@ async fn broken_by(sql: &'static str) -> Vec<&'static str> {
     violations.into_iter().map(|violation| violation.rule).collect()
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_held_without_a_call_are_detected() {
     let sql = "update customer_credits set held = held + 1, available = available - 1";
     let rules = broken_by(sql).await;
     assert_eq!(rules, ["a customer's held credits equal the cost of its open calls and exports"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_spent_without_a_call_are_detected() {
     let sql = "update customer_credits set spent = spent + 1, available = available - 1";
     let rules = broken_by(sql).await;
@@ -56,7 +55,7 @@ async fn credits_spent_without_a_call_are_detected() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn credits_granted_without_a_ledger_entry_are_detected() {
     let sql = "update customer_credits set granted = granted + 1, available = available + 1";
     let rules = broken_by(sql).await;
@@ -69,7 +68,7 @@ async fn credits_granted_without_a_ledger_entry_are_detected() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_lost_call_is_detected() {
     let rules = broken_by("delete from ended_calls where charged = 1").await;
     assert_eq!(
@@ -83,7 +82,7 @@ async fn a_lost_call_is_detected() {
     );
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_call_in_both_tables_and_a_missing_word_are_detected() {
     let twice = "
         insert into ended_calls (id, customer, key, account, platform, method, route, outcome, node, path, cost,
@@ -103,7 +102,7 @@ async fn a_call_in_both_tables_and_a_missing_word_are_detected() {
     assert_eq!(nameless, [damaged, damaged]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn wrong_usage_counts_are_detected() {
     let day = "
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
@@ -138,7 +137,7 @@ async fn a_lost_new_call_is_detected() {
     assert_eq!(rules, [expected]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_lost_response_is_detected() {
     let rules = broken_by("update idempotency set answer = null").await;
     assert_eq!(rules, ["a response is stored exactly when its state says so"]);
@@ -146,7 +145,7 @@ async fn a_lost_response_is_detected() {
     assert_eq!(running, ["an Idempotency-Key is running exactly while its call is open"]);
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_hold_long_after_its_expiry_is_detected() {
     let store = testing::store().await;
     used(&store).await;
@@ -159,7 +158,7 @@ async fn a_hold_long_after_its_expiry_is_detected() {
     assert_eq!(late[0].rule, "no call is held long after its expiry");
 }
 
-#[both_databases]
+#[tokio::test]
 async fn a_balance_that_does_not_add_up_cannot_be_stored() {
     let store = testing::store().await;
     used(&store).await;

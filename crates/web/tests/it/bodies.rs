@@ -1,7 +1,6 @@
 //! C9: invalid or ambiguous JSON, on every route that accepts JSON.
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::{TestApp, with_app};
 
 const ROUTES: [&str; 4] =
@@ -45,7 +44,7 @@ async fn view(app: &TestApp, key: &str) -> [Value; 3] {
     [read("/v1/auth/keys").await, read("/v1/accounts").await, read("/v1/billing").await]
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_or_ambiguous_json_changes_nothing() {
     with_app(async |app| {
         let customer = app.customer(10).await;
@@ -71,7 +70,7 @@ async fn invalid_or_ambiguous_json_changes_nothing() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn json_in_another_charset_or_under_another_type_is_415() {
     with_app(async |app| {
         let customer = app.customer(10).await;

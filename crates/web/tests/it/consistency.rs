@@ -6,7 +6,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::contract::{document, operations};
 use test_service::member::PASSWORD;
 use test_service::{Client, TestApp, with_app};
@@ -22,7 +21,7 @@ async fn made(client: &Client, limits: Value) -> Value {
 }
 
 /// `null` means "no restriction" and a list means "these", on keys and in `whoami`.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_restriction_to_accounts_is_null_everywhere() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
@@ -62,7 +61,7 @@ async fn an_empty_list_of_accounts_is_refused() {
 }
 
 /// The end of a session by age and its end without use have different names.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_ends_of_a_session_have_the_same_names_everywhere() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -97,7 +96,7 @@ async fn both_ends_of_a_session_have_the_same_names_everywhere() {
 
 /// A browser's `fetch` without a body sends no `Content-Type`; a page of another site still cannot
 /// log the customer out.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_logout_needs_no_content_type_but_one_of_our_pages() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -119,7 +118,7 @@ async fn a_logout_needs_no_content_type_but_one_of_our_pages() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_and_the_list_say_until_when_the_old_secret_works() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -152,7 +151,7 @@ async fn a_rotation_and_the_list_say_until_when_the_old_secret_works() {
 }
 
 /// A created resource is at the `Location` of its response.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_created_resource_is_at_its_location() {
     with_app(async |app| {
         let form = json!({"email": "ada@example.com", "password": PASSWORD});
@@ -183,7 +182,7 @@ async fn a_created_resource_is_at_its_location() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_is_shown_to_its_customer_and_a_limited_key_sees_only_itself() {
     with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
@@ -224,7 +223,7 @@ async fn a_bad_key_is_401_at_every_route_of_exports() {
 }
 
 /// One account of a platform under two names takes two slots: a warning, not a refusal.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connecting_an_account_under_a_second_name_returns_a_warning() {
     with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
@@ -257,7 +256,7 @@ async fn connecting_an_account_under_a_second_name_returns_a_warning() {
 }
 
 /// A customer without credits whose trial is pending is told how to get it; others are not.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_for_lack_of_credits_names_a_pending_trial() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;

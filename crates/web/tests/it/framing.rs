@@ -1,6 +1,5 @@
 //! Requests whose end two parties could read differently: refused, or framed anew as one request.
 
-use test_databases::both_databases;
 use test_service::platform::Script;
 use test_service::raw::RawAnswer;
 use test_service::stage::{CREDITS, Stage, on_stage};
@@ -84,7 +83,7 @@ async fn is_one_request(head: impl Fn(&Stage) -> String, body: &str, closes: boo
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_length_beside_chunked_is_one_request_and_ends_the_connection() {
     let head = |stage: &Stage| {
         format!(
@@ -99,7 +98,7 @@ async fn a_length_beside_chunked_is_one_request_and_ends_the_connection() {
 
 /// A repeated equal length counts as one, as in the HTTP library; the forwarded request has it
 /// once.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_equal_lengths_count_as_one() {
     let head = |stage: &Stage| {
         format!(
@@ -111,7 +110,7 @@ async fn two_equal_lengths_count_as_one() {
     is_one_request(head, "abc", true).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bare_line_feeds_are_read_as_line_ends_and_framed_anew() {
     let head = |stage: &Stage| {
         let crlf = format!(
@@ -124,7 +123,7 @@ async fn bare_line_feeds_are_read_as_line_ends_and_framed_anew() {
     is_one_request(head, "abc", true).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ambiguous_length_is_refused() {
     are_refused(
         &[
@@ -144,7 +143,7 @@ async fn an_ambiguous_length_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transfer_coding_other_than_exactly_chunked_is_refused() {
     let body = "3\r\nabc\r\n0\r\n\r\n";
     are_refused(
@@ -165,7 +164,7 @@ async fn a_transfer_coding_other_than_exactly_chunked_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transfer_coding_with_other_bytes_or_on_http_1_0_is_refused() {
     on_stage(
         "platform_alpha",
@@ -193,7 +192,7 @@ async fn a_transfer_coding_with_other_bytes_or_on_http_1_0_is_refused() {
 }
 
 /// The body is read whole first, so broken chunks are detected before anything is held.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_chunk_is_refused_before_credits_are_held() {
     let chunked = "Transfer-Encoding: chunked\r\n";
     are_refused(
@@ -213,7 +212,7 @@ async fn a_broken_chunk_is_refused_before_credits_are_held() {
 }
 
 /// Trailers are dropped and are neither credentials nor lengths.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trailer_never_becomes_a_header() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
         let mut caller = stage.raw().await;
@@ -231,7 +230,7 @@ async fn a_trailer_never_becomes_a_header() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_header_line_is_refused() {
     are_refused(
         &[
@@ -247,7 +246,7 @@ async fn a_malformed_header_line_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_must_name_exactly_one_host() {
     on_stage(
         "platform_alpha",
@@ -274,7 +273,7 @@ async fn a_request_must_name_exactly_one_host() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_of_another_service_is_misdirected() {
     let overrides = "[http]\nallowed_hosts = [\"127.0.0.1\", \"api.example.com\"]";
     on_stage(
@@ -302,7 +301,7 @@ async fn a_host_of_another_service_is_misdirected() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_is_not_a_path_is_refused() {
     on_stage(
         "platform_alpha",
@@ -327,7 +326,7 @@ async fn a_target_that_is_not_a_path_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unsupported_method_is_refused() {
     on_stage(
         "platform_alpha",
@@ -358,7 +357,7 @@ async fn an_unsupported_method_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_version_of_http_is_refused() {
     on_stage(
         "platform_alpha",
@@ -382,7 +381,7 @@ async fn another_version_of_http_is_refused() {
 }
 
 /// `Upgrade` concerns this hop and is dropped: the request is an ordinary one, and so is the next.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_is_neither_performed_nor_forwarded() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
         let mut caller = stage.raw().await;
@@ -404,12 +403,12 @@ async fn an_upgrade_is_neither_performed_nor_forwarded() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unsupported_expectation_is_refused() {
     are_refused(&[("Expect: 200-ok\r\nContent-Length: 0\r\n", "")], &[417]).await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_with_a_body_is_refused() {
     on_stage(
         "platform_alpha",
@@ -430,7 +429,7 @@ async fn a_read_with_a_body_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_that_is_too_large_is_refused() {
     on_stage(
         "platform_alpha",
@@ -472,7 +471,7 @@ async fn a_head_that_is_too_large_is_refused() {
 }
 
 /// Pipelined requests are served in order, each once.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pipelined_requests_are_answered_in_order() {
     let echo = |request: &test_service::platform::Seen, _| Script::json(200, request.target());
     on_stage("platform_alpha", "", echo, async |stage| {
@@ -494,7 +493,7 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 /// hyper refuses these itself, without a body; our response says what must be encoded.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_request_is_explained() {
     on_stage(
         "platform_alpha",
@@ -524,7 +523,7 @@ async fn an_unreadable_request_is_explained() {
 
 /// A head that the HTTP library cannot read is refused like any other: with a problem, an id, a
 /// receipt and a retry hint.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_head_is_refused_with_a_problem_and_free() {
     on_stage(
         "platform_alpha",

@@ -6,7 +6,6 @@
 )]
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::member::PASSWORD;
 use test_service::raw::RawConnection;
 use test_service::{Client, Reply, TestApp, with_app};
@@ -104,7 +103,7 @@ async fn a_network_over_its_limit_is_refused_and_others_are_not_affected() {
 }
 
 /// Guessed tokens become requests to the platform in our name.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn imports_are_limited_for_each_customer() {
     with_configured_app("[rate_limits]\nimports_per_minute = 3", async |app| {
         let (one, other) = (app.customer(10).await, app.customer(10).await);
@@ -132,7 +131,7 @@ async fn imports_are_limited_for_each_customer() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_keys_are_limited_for_each_customer_and_so_are_their_audit_entries() {
     with_configured_app("[rate_limits]\nkey_changes_per_minute = 4", async |app| {
         let (one, other) = (app.customer(10).await, app.customer(10).await);
@@ -416,7 +415,7 @@ where
     test(app).await.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_applies_to_the_next_native_call() {
     with_app(async |app| {
         let (one, client, account) = app.ready("platform_alpha", 10).await;

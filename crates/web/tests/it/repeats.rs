@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
-use test_databases::both_databases;
 use test_service::app::Customer;
 use test_service::{Client, Reply, TestApp, at_once, with_app};
 
@@ -51,7 +50,7 @@ async fn with_new_key(app: &TestApp, client: &Client, wanted: &Value) -> (String
     (text("key_id"), app.with_key(&text("api_key")))
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_creation_makes_one_key_and_both_responses_have_its_secret() {
     with_app(async |app| {
         let (customer, client) = caller(&app).await;
@@ -76,7 +75,7 @@ async fn a_repeated_creation_makes_one_key_and_both_responses_have_its_secret() 
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_stored_response_is_sealed() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -103,7 +102,7 @@ async fn the_stored_response_is_sealed() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_twenty_concurrent_requests_one_is_carried_out() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -131,7 +130,7 @@ async fn of_twenty_concurrent_requests_one_is_carried_out() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_request_under_the_same_key_is_refused() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -157,7 +156,7 @@ async fn another_request_under_the_same_key_is_refused() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idempotency_keys_are_separate_for_each_key_and_customer() {
     with_app(async |app| {
         let (_, owner) = caller(&app).await;
@@ -183,7 +182,7 @@ async fn idempotency_keys_are_separate_for_each_key_and_customer() {
 }
 
 /// The permissions of a key when its request ended decide who gets the response.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_limited_since_then_does_not_get_the_secret_again() {
     with_app(async |app| {
         let (_, owner) = caller(&app).await;
@@ -215,7 +214,7 @@ async fn a_key_limited_since_then_does_not_get_the_secret_again() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_frees_the_key() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -255,7 +254,7 @@ async fn a_refusal_frees_the_key() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unauthorized_and_malformed_requests_are_refused_and_store_nothing() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -280,7 +279,7 @@ async fn unauthorized_and_malformed_requests_are_refused_and_store_nothing() {
 }
 
 /// The response to a rotation has the new secret, while a repetition still uses the old one.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_rotates_itself_gets_its_secret_again_while_the_old_one_works() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -306,7 +305,7 @@ async fn a_key_that_rotates_itself_gets_its_secret_again_while_the_old_one_works
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_is_kept_for_a_day() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;
@@ -326,7 +325,7 @@ async fn a_response_is_kept_for_a_day() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_customer_share_their_idempotency_keys() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -353,7 +352,7 @@ async fn sessions_of_a_customer_share_their_idempotency_keys() {
 }
 
 /// The cookie of a new session is never stored: these routes accept the header and ignore it.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_of_logins_and_password_changes_are_not_stored() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
@@ -380,7 +379,7 @@ async fn responses_of_logins_and_password_changes_are_not_stored() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_crash_a_creation_is_not_repeated_but_a_change_is() {
     with_app(async |app| {
         let (customer, client) = caller(&app).await;
@@ -411,7 +410,7 @@ async fn after_a_crash_a_creation_is_not_repeated_but_a_change_is() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_runs_on_another_node_is_not_started_again() {
     with_app(async |app| {
         let (customer, client) = caller(&app).await;
@@ -451,7 +450,7 @@ async fn a_response_too_large_to_store_is_not_replayed_and_nothing_runs_twice() 
     app.end().await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn imports_and_deletions_are_carried_out_once() {
     with_app(async |app| {
         let (_, client) = caller(&app).await;

@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 
 use super::{Case, Takes, Victim, cases, victim};
 use test_service::{Client, Reply, TestApp, with_app};
@@ -321,7 +320,7 @@ fn every_operation_has_an_expected_response_to_a_limited_key() {
     assert_eq!(EXPECTED.len(), cases().len());
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_cannot_read_or_change_another_account() {
     with_app(async |app| {
         let scene = scene(&app).await;
@@ -356,7 +355,7 @@ async fn a_limited_key_cannot_read_or_change_another_account() {
 
 /// The stored response for an `Idempotency-Key` is returned only to a caller that may use the
 /// account.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_gets_no_stored_response_of_another_account() {
     with_app(async |app| {
         let scene = scene(&app).await;
@@ -383,7 +382,7 @@ async fn a_limited_key_gets_no_stored_response_of_another_account() {
 }
 
 /// A narrowed key sees its own calls for the accounts that are left, and nothing else.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_narrowed_key_no_longer_sees_calls_of_other_accounts() {
     with_app(async |app| {
         let customer = app.customer(100).await;
@@ -420,7 +419,7 @@ async fn a_narrowed_key_no_longer_sees_calls_of_other_accounts() {
 }
 
 /// A limited key does not see what the customer spends otherwise.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_only_its_own_spending() {
     with_app(async |app| {
         let scene = scene(&app).await;

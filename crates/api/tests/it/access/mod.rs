@@ -10,7 +10,6 @@ mod limited;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use test_databases::both_databases;
 use test_service::contract::{document, operations};
 use test_service::member::{Member, PASSWORD};
 use test_service::{Client, Reply, TestApp, with_app};
@@ -431,7 +430,7 @@ fn the_contract_declares_the_accepted_credentials() {
     assert_eq!(table, contract);
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_credentials_only_open_routes_work() {
     with_app(async |app| {
         let victim = victim(&app).await;
@@ -459,7 +458,7 @@ async fn without_credentials_only_open_routes_work() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_key_is_refused_everywhere() {
     with_app(async |app| {
         Box::pin(async move {
@@ -505,7 +504,7 @@ async fn an_invalid_key_is_refused_everywhere() {
 
 /// Whether the key is malformed, invented or revoked, the response differs only in the request's
 /// id.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_response_to_a_wrong_key_does_not_say_why() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -532,7 +531,7 @@ async fn the_response_to_a_wrong_key_does_not_say_why() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_session_is_refused_everywhere() {
     with_app(async |app| {
         let victim = victim(&app).await;
@@ -567,7 +566,7 @@ async fn an_invalid_session_is_refused_everywhere() {
 }
 
 /// Metered operations accept keys only; personal ones accept sessions only.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_does_not_replace_a_key_nor_a_key_a_session() {
     with_app(async |app| {
         let victim = victim(&app).await;
@@ -598,7 +597,7 @@ async fn a_session_does_not_replace_a_key_nor_a_key_a_session() {
 
 /// A browser adds its cookie to requests from any page; only pages of this service may change
 /// something.
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_other_sites_cannot_change_anything_with_a_session() {
     with_app(async |app| {
         let victim = victim(&app).await;
@@ -629,7 +628,7 @@ async fn pages_of_other_sites_cannot_change_anything_with_a_session() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_and_a_session_of_different_customers_are_refused_together() {
     with_app(async |app| {
         let victim = victim(&app).await;
@@ -652,7 +651,7 @@ async fn a_key_and_a_session_of_different_customers_are_refused_together() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_read_from_headers_only() {
     with_app(async |app| {
         let customer = app.customer(0).await;
@@ -677,7 +676,7 @@ async fn a_key_is_read_from_headers_only() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_key_cannot_write() {
     with_app(async |app| {
         let victim = victim(&app).await;
@@ -713,7 +712,7 @@ async fn a_read_only_key_cannot_write() {
     .await;
 }
 
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_of_another_customer_does_not_exist_for_a_stranger() {
     with_app(async |app| {
         let victim = victim(&app).await;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::scenario::{Catalogue, Scenario, Selling, vectors};
-use super::side::{Database, all, replayed};
+use super::side::{all, replayed};
 use super::world::World;
 
 /// The tax, in hundredths of a percent, and the percent that promotion codes take off.
@@ -39,23 +39,15 @@ fn with_tax(scenario: &Scenario, catalogue: &Catalogue, off: Option<i64>) -> Opt
     Some(Scenario { selling: Selling::ToCompanies, ..replayed(&input, catalogue)? })
 }
 
-async fn every_scenario(on: Database) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_scenario_agrees_with_tax_codes_and_pack_invoices() {
     let (catalogue, scenarios) = vectors();
+    let every = store::testing::samples(5, 1);
     let companies: Vec<Scenario> =
-        scenarios.iter().map(|one| as_company(one, &catalogue)).collect();
-    if let Some((_, told)) = all(companies, &catalogue, on).await {
-        panic!("differs from the model, on {on:?}:\n{told}");
+        scenarios.iter().step_by(every).map(|one| as_company(one, &catalogue)).collect();
+    if let Some((_, told)) = all(companies, &catalogue).await {
+        panic!("differs from the model:\n{told}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_scenario_agrees_with_tax_codes_and_pack_invoices_on_sqlite() {
-    every_scenario(Database::Sqlite).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_scenario_agrees_with_tax_codes_and_pack_invoices_on_postgresql() {
-    every_scenario(Database::Postgres).await;
 }
 
 impl World {

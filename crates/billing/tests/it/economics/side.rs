@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use store::testing::TestStore;
-use test_databases::both_databases;
+use store::DatabaseKind;
 
 use super::play::play;
 use super::scenario::{Catalogue, Scenario, reference, vectors};
@@ -106,7 +105,7 @@ async fn shrunk(scenario: &Scenario, told: String, catalogue: &Catalogue) -> Str
             continue;
         };
         tries += 1;
-        let differs = play(store::testing::sqlite().await, catalogue, &shorter).await;
+        let differs = play(store::testing::store().await, catalogue, &shorter).await;
         if !differs.is_empty() {
             (shortest, told) = (shorter, differs);
             index = index.min(shortest.steps.len());
@@ -120,15 +119,13 @@ async fn shrunk(scenario: &Scenario, told: String, catalogue: &Catalogue) -> Str
 pub(super) async fn all(
     scenarios: Vec<Scenario>,
     catalogue: &Catalogue,
-    on: Database,
 ) -> Option<(Scenario, String)> {
     let waiting = Mutex::new(scenarios.into_iter());
     let found = Mutex::new(None);
     let worker = async || {
         while found.lock().unwrap().is_none() {
             let Some(scenario) = waiting.lock().unwrap().next() else { return };
-            let Some(database) = on.make().await else { return };
-            let told = play(database, catalogue, &scenario).await;
+            let told = play(store::testing::store().await, catalogue, &scenario).await;
             if !told.is_empty() {
                 *found.lock().unwrap() = Some((scenario, told));
             }
@@ -138,48 +135,26 @@ pub(super) async fn all(
     found.lock().unwrap().take()
 }
 
-/// The database on which sequences run.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Database {
-    Sqlite,
-    /// Skipped if no server is configured.
-    Postgres,
-}
-
-impl Database {
-    async fn make(self) -> Option<TestStore> {
-        match self {
-            Self::Sqlite => Some(store::testing::sqlite().await),
-            Self::Postgres => store::testing::postgres().await,
+/// The sequences of a kind of database differ, so that a run on both plays more of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_sequences_agree_with_the_model() {
+    let (catalogue, _) = vectors();
+    let parts = match store::testing::chosen() {
+        DatabaseKind::Sqlite => [1, 2],
+        DatabaseKind::Postgres => [3, 4],
+    };
+    let count = number_of(STEPS).map_or(SEQUENCES, |steps| steps / 2 / STEPS_EACH + 1);
+    for part in parts {
+        let scenarios = made("random", seed() * 10 + part, count, &catalogue);
+        assert_eq!(scenarios.len(), count);
+        if let Some((scenario, told)) = all(scenarios, &catalogue).await {
+            let told = shrunk(&scenario, told, &catalogue).await;
+            panic!("differs from the model:\n{told}");
         }
     }
 }
 
-async fn random(part: usize, on: Database) {
-    let (catalogue, _) = vectors();
-    let seed = seed() * 10 + part;
-    let count = number_of(STEPS).map_or(SEQUENCES, |steps| steps / 2 / STEPS_EACH + 1);
-    let scenarios = made("random", seed, count, &catalogue);
-    assert_eq!(scenarios.len(), count);
-    if let Some((scenario, told)) = all(scenarios, &catalogue, on).await {
-        let told = shrunk(&scenario, told, &catalogue).await;
-        panic!("differs from the model, on {on:?}:\n{told}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_sequences_agree_with_the_model_on_sqlite() {
-    random(1, Database::Sqlite).await;
-    random(2, Database::Sqlite).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_sequences_agree_with_the_model_on_postgresql() {
-    random(3, Database::Postgres).await;
-    random(4, Database::Postgres).await;
-}
-
-#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn months_granted_late_pay_a_debt_in_their_order() {
     let (catalogue, _) = vectors();
     // A refund left a debt. When events arrive again, two months have been paid.

@@ -1,7 +1,5 @@
 //! Every scenario of the reference model as its own test, on both databases.
 
-use test_databases::both_databases;
-
 use super::play::play;
 use super::scenario::{Scenario, vectors};
 
@@ -19,7 +17,7 @@ async fn plays(name: &str) {
 macro_rules! scenarios {
     ($($name:ident)*) => {
         $(
-            #[both_databases(flavor = "multi_thread", worker_threads = 2)]
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 plays(stringify!($name)).await;
             }

@@ -9,7 +9,6 @@ mod stub;
 mod written;
 
 use serde_json::{Map, Value, json};
-use test_databases::both_databases;
 
 use self::drawn::{EnvelopeQuirk, KeyQuirk, PartQuirk, ProxyQuirk, Quirks};
 use self::proxy::TestProxy;
@@ -25,7 +24,7 @@ const SEEDS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
 macro_rules! plays {
     ($($name:ident: $seed:literal,)*) => {$(
-        #[both_databases(flavor = "multi_thread", worker_threads = 2)]
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
             assert!(SEEDS.contains(&$seed));
             Box::pin(play($seed)).await;
