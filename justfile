@@ -6,9 +6,13 @@ export PATH := tools + ":" + env("PATH")
 _default:
     @just --list --unsorted
 
-# Everything that CI checks
+# What CI checks: what has changed since the last full run
 check:
     scripts/test
+
+# Every step, and every test on both databases
+check-all:
+    scripts/test --all
 
 # Format the code
 fmt:
@@ -20,15 +24,16 @@ lint:
 
 # All tests on SQLite (all of it, or those that match): nothing needs to be installed
 test *filter:
-    cargo nextest run --workspace {{ filter }}
+    cargo nextest run --no-tests=fail --workspace {{ filter }}
 
-# All tests on SQLite and on a PostgreSQL started for them
+# All tests on a PostgreSQL started for them, also those that need it
 test-postgres *filter:
-    scripts/postgres run -- cargo nextest run --workspace {{ filter }}
+    CREATOR_GATEWAY_TEST_DATABASE=postgresql scripts/postgres run -- \
+        cargo nextest run --no-tests=fail --workspace --run-ignored all {{ filter }}
 
 # Write openapi.json and docs/errors.md anew; then read the diff
 accept:
-    UPDATE_CONTRACT=1 cargo nextest run --package node --test it contract
+    UPDATE_CONTRACT=1 cargo nextest run --no-tests=fail --package node --test it contract
 
 # The sandbox, started, called, restarted and killed
 smoke:
