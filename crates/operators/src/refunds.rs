@@ -116,7 +116,9 @@ async fn preview(
     credits: CreditTreatment,
 ) -> Result<Option<RefundPreview>, Failure> {
     let found = store::reversals::find_sale(&operators.store, intent).await?;
-    let Some(RefundableSale { left_cents, taken, order: order_state, .. }) = found else { return Ok(None) };
+    let Some(RefundableSale { left_cents, taken, order: order_state, .. }) = found else {
+        return Ok(None);
+    };
     let now = operators.clock.now();
     let reversal = PaymentReversal {
         entry: EntryId::new(now, operators.random.bytes()),

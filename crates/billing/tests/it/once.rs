@@ -82,7 +82,8 @@ async fn a_payment_reported_in_any_order_is_granted_once() {
     with_app(async |app| {
         let orders = orders();
         assert_eq!(orders.len(), 24);
-        for order in orders {
+        // In a short run each way is the first one once.
+        for order in orders.into_iter().step_by(store::testing::samples(6, 1)) {
             let payment = paid(&app).await;
             for way in &order {
                 tell(&app, &payment, *way).await;
@@ -103,7 +104,7 @@ async fn a_payment_reported_in_any_order_is_granted_once() {
 async fn a_payment_reported_concurrently_is_granted_once() {
     with_app(async |app| {
         let app = std::sync::Arc::new(app);
-        for _ in 0..5 {
+        for _ in 0..store::testing::samples(2, 5) {
             let payment = paid(&app).await;
             let told = WAYS.into_iter().chain(WAYS).map(|way| {
                 let (app, payment) = (std::sync::Arc::clone(&app), payment.clone());

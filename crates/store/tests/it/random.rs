@@ -18,7 +18,8 @@ use tokio::runtime::Runtime;
 use crate::payments;
 
 use crate::support::{
-    NOON, TestCaller, TestMetering, assert_sound, credits, grant, is_held, node, resolution, unique,
+    NOON, TestCaller, TestMetering, assert_sound, cases, credits, grant, is_held, node, resolution,
+    unique,
 };
 
 #[derive(Debug, Clone)]
@@ -249,7 +250,7 @@ impl RandomWorld {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn the_ledger_adds_up_after_any_sequence_of_events(steps in steps()) {

@@ -35,6 +35,11 @@ use tokio::task::JoinHandle;
 /// Noon, so that a few hours more or less stay within the day.
 pub(crate) const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
 
+/// How many random sequences a test plays.
+pub(crate) fn cases() -> u32 {
+    u32::try_from(store::testing::samples(4, 12)).unwrap()
+}
+
 /// Bytes that are unique within a test process.
 pub(crate) fn unique() -> [u8; 10] {
     static NEXT: AtomicU32 = AtomicU32::new(1);

@@ -12,7 +12,7 @@ use store::testing::{self, TestStore};
 use store::{Store, keys};
 
 use crate::support::{
-    NOON, TestCaller, TestMetering, assert_sound, credits, entry, grant, is_held, resolution,
+    NOON, TestCaller, TestMetering, assert_sound, cases, credits, entry, grant, is_held, resolution,
 };
 
 /// The `number`-th node.
@@ -433,7 +433,7 @@ impl Cluster {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     #[ignore = "needs PostgreSQL"]
