@@ -12,6 +12,11 @@ from lib.processes import POSTGRES_VARIABLE, STOP_TIMEOUT_S, check
 
 # The pause of a reader between two polls.
 READER_PAUSE_S = 0.1
+# How long a reader of the embedded database waits for its turn.
+LOCK_TIMEOUT_S = 60
+# How long the last calls of a load may take to end. A hold that was lost stands longer (metering.hold_ttl_s, 170 s unless
+# a test shortens it to 130 s).
+OPEN_HOLDS_S = 100
 
 
 class SqliteBooks:
@@ -24,7 +29,7 @@ class SqliteBooks:
         self.url = f"sqlite:{self.path}"
 
     def query(self, sql):
-        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10)
+        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=LOCK_TIMEOUT_S)
         try:
             return connection.execute(sql).fetchall()
         finally:
@@ -32,7 +37,7 @@ class SqliteBooks:
 
     def reader(self, sql):
         """A function that repeats a query over one connection."""
-        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10, isolation_level=None)
+        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=LOCK_TIMEOUT_S, isolation_level=None)
         return lambda: connection.execute(sql).fetchone(), connection.close
 
     def drop(self):

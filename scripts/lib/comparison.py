@@ -46,6 +46,7 @@ class Comparison:
         self._compare_answers()
         self._compare_repeats()
         self._compare_dead_keys()
+        self.reads = trial.reader.reads if trial.reader else None
         if trial.reader:
             self.findings.add("reads of the balance that did not add up", trial.reader.broken)
         self.findings.add("request ids with more than one call", [""] * (len(rows) - len(self.by_request)))
@@ -151,6 +152,11 @@ class Comparison:
     def _is_accepted(self, probe):
         is_sent = probe.method != "GET" and probe.number in self.by_operation
         return is_sent or any(answer.status not in (401, 503) for answer in probe.answers)
+
+    def checked(self):
+        """How much was compared, by kind."""
+        counts = {"calls in the ledger": len(self.calls), "calls at the platforms": len(self.seen), "responses": self.receipts}
+        return counts if self.reads is None else {**counts, "reads of the balance": self.reads}
 
     def report(self, trial, more=()):
         """Prints what happened and the counts that must be 0."""

@@ -8,16 +8,14 @@ import random
 import threading
 import time
 
-from lib.processes import CALL_TIMEOUT_S, check
+from lib.processes import CALL_TIMEOUT_S, WAIT_S, check
 
 CLIENTS = 24
 WRITE_SHARE = 0.3
 KEYED_SHARE = 0.1
-# The time before a write with an Idempotency-Key is repeated, which grows with each attempt, and
-# the number of repetitions at the end.
+# The time before a write with an Idempotency-Key is repeated, which grows with each attempt.
 REPEAT_PAUSE_S = 0.5
 REPEAT_PAUSE_MAX_S = 8.0
-LAST_ATTEMPTS_MAX = 80
 # Calls that every client makes with a key after the response to its rotation.
 PROBES = 3
 
@@ -242,10 +240,9 @@ class Load:
             check(not thread.is_alive(), "a client did not end")
         self.check()
         connection = self._connection(0)
+        until = time.monotonic() + WAIT_S
         for operation in [self.operations[number] for _, number in self.repeats]:
-            for _ in range(LAST_ATTEMPTS_MAX):
-                if not needs_repeat(operation):
-                    break
+            while needs_repeat(operation) and time.monotonic() < until:
                 self._carry_out(connection, operation)
                 if not operation.answers[-1:] or not operation.answers[-1].is_whole():
                     time.sleep(REPEAT_PAUSE_S / 2)

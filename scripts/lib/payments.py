@@ -6,7 +6,7 @@ import time
 import urllib.parse
 import urllib.request
 
-from lib.processes import CALL_TIMEOUT_S, check, fetch
+from lib.processes import CALL_TIMEOUT_S, WAIT_S, check, fetch
 
 # What `config/default.toml` sells, and the cards that pay for it.
 PACK, PLAN = "pack_10", "plan_studio"
@@ -15,7 +15,6 @@ GOOD_CARD = "4242424242424242"
 ASKING_CARD = "4000002760003184"
 # The reasons of invoices that pay for a whole month.
 PERIODS = ("subscription_create", "subscription_cycle")
-MEET_TIMEOUT_S = 30
 # Many events are sent one after the other.
 CONTROL_TIMEOUT_S = 300
 
@@ -70,7 +69,7 @@ class Processor:
 
     def wait_for_hanging(self):
         """Waits until every request that was to hang has arrived."""
-        end = time.monotonic() + MEET_TIMEOUT_S
+        end = time.monotonic() + WAIT_S
         while self.control("switches")["switches"]:
             check(time.monotonic() < end, f"not requested: {self.control('switches')}")
             time.sleep(0.002)

@@ -1,6 +1,7 @@
 """The processes that the scripts start and stop: the simulated platforms and the service."""
 
 import base64
+import collections
 import functools
 import json
 import os
@@ -19,9 +20,12 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 POSTGRES_VARIABLE = "CREATOR_GATEWAY_TEST_POSTGRES"
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
-CALL_TIMEOUT_S = 30
+# These only detect what hangs: a slow or busy machine needs a fraction of them.
+START_TIMEOUT_S = 300
+STOP_TIMEOUT_S = 300
+CALL_TIMEOUT_S = 120
+# How long something that should happen may take. Whether it happens in the promised time is printed, not judged.
+WAIT_S = 300
 CREDITS = 100_000_000
 # The size of a service's reserve file: small, so that a test starts quickly.
 RESERVE_BYTES = 262_144
@@ -38,6 +42,14 @@ class Failure(Exception):
 def check(condition, message):
     if not condition:
         raise Failure(message)
+
+
+def counted(script, counts):
+    """Prints how much of each kind was checked. A run that has checked nothing, or nothing of one kind, has failed."""
+    nothing = [what for what, number in counts.items() if not number]
+    if nothing or not counts:
+        sys.exit(f"{script}: nothing was checked: 0 {', 0 '.join(nothing or ['tests'])}")
+    print(f"{script}: checked {', '.join(f'{number:,} {what}' for what, number in counts.items())}", flush=True)
 
 
 def free_port():
@@ -79,9 +91,9 @@ def call(service, key, method, path, body=None):
 
 
 class Child:
-    """A process that writes its log to a file."""
+    """A process that writes its log to a file, and other files into the folder that it runs in."""
 
-    def __init__(self, arguments, log, environment=None):
+    def __init__(self, arguments, log, environment=None, folder=None):
         with open(log, "ab") as file:
             self.process = subprocess.Popen(
                 [str(argument) for argument in arguments],
@@ -89,6 +101,7 @@ class Child:
                 stdout=subprocess.PIPE if "--json" in arguments else file,
                 stderr=file,
                 env={**os.environ, **(environment or {})},
+                cwd=folder,
             )
 
     def kill(self):
@@ -217,23 +230,30 @@ class Service:
         self.config.write_text("\n".join(lines) + "\n")
 
     def start(self):
-        self.child = Child([self.program, "serve", "--config", self.config], self.log, self.environment)
+        self.child = Child([self.program, "serve", "--config", self.config], self.log, self.environment, self.config.parent)
+
+    def is_healthy(self):
+        """Whether the service responds."""
+        try:
+            fetch(f"{self.base_url}/health")
+            return True
+        except OSError:
+            return False
 
     def wait_for_health(self):
         """Milliseconds until the service responds."""
         begun = time.monotonic()
         while time.monotonic() - begun < START_TIMEOUT_S:
             check(self.child.process.poll() is None, f"{self.name} ended at its start")
-            try:
-                fetch(f"{self.base_url}/health")
+            if self.is_healthy():
                 return (time.monotonic() - begun) * 1000
-            except OSError:
-                time.sleep(0.01)
+            time.sleep(0.01)
         raise Failure(f"{self.name} did not respond within {START_TIMEOUT_S} s")
 
     def command(self, name, *arguments):
         return subprocess.run(
             [self.program, name, "--config", str(self.config), *arguments],
+            cwd=self.config.parent,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -269,8 +289,9 @@ class Service:
 
 
 def run_on(options, name, books, run_of):
-    """Runs the test on each of the databases, in a folder that is kept if the test failed."""
-    is_clean = True
+    """Runs the test on each of the databases, in a folder that is kept if the test failed. Returns whether all promises were
+    kept, and how much was checked; on each database that must be something."""
+    is_clean, counts = True, collections.Counter()
     for books_of in books:
         folder = pathlib.Path(tempfile.mkdtemp(prefix=f"creator-gateway-{name}."))
         try:
@@ -281,11 +302,13 @@ def run_on(options, name, books, run_of):
             sys.exit(f"{name}: {failure}; everything is kept in {folder}")
         run.report()
         if run.findings.is_clean():
+            counted(f"{name} on {run.books.name}", run.checked())
+            counts.update(run.checked())
             shutil.rmtree(folder)
         else:
             is_clean = False
             print(f"{name}: everything is kept in {folder}", file=sys.stderr)
-    return is_clean
+    return is_clean, counts
 
 
 def begin(needs_postgres):

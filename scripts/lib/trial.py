@@ -37,6 +37,10 @@ class Trial:
         """Runs everything, from the first start to the comparison."""
         raise NotImplementedError
 
+    def checked(self):
+        """How much was checked, by kind."""
+        raise NotImplementedError
+
     def begin_reading(self, customer, *, may_break=False):
         """Starts a reader of the balance."""
         self.reader = Reader(self.books, customer, may_break=may_break)

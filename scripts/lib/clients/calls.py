@@ -23,6 +23,17 @@ def expect(condition: bool, message: object) -> None:
         sys.exit(f"calls.py: {message}")
 
 
+class Counter:
+    """Counts the responses to the clients' calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.options: dict[str, object] = {"event_hooks": {"response": [self.count]}}
+
+    def count(self, _response: object) -> None:
+        self.calls += 1
+
+
 def rows(answer: object) -> list[object]:
     expect(isinstance(answer, list), f"not a list: {answer}")
     return answer if isinstance(answer, list) else []
@@ -80,12 +91,14 @@ def service(client: ServiceClient, account: str) -> None:
 
 def main() -> None:
     base_url, key, gamma, alpha = sys.argv[1:]
-    platform = PlatformClient(base_url=base_url, token=key)
+    counter = Counter()
+    platform = PlatformClient(base_url=base_url, token=key, httpx_args=counter.options)
     read_and_write(platform, gamma)
     page_by_page(platform, gamma)
     upload(platform, gamma)
     errors(platform, gamma)
-    service(ServiceClient(base_url=base_url, token=key), alpha)
+    service(ServiceClient(base_url=base_url, token=key, httpx_args=counter.options), alpha)
+    print(f"calls: {counter.calls}")
 
 
 main()

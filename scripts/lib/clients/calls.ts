@@ -69,11 +69,17 @@ async function main(): Promise<void> {
   expect(baseUrl !== undefined && key !== undefined, 'no address');
   expect(gamma !== undefined && alpha !== undefined, 'no accounts');
   client.setConfig({ baseUrl, headers: { 'X-API-Key': key } });
+  let calls = 0;
+  client.interceptors.response.use((response) => {
+    calls += 1;
+    return response;
+  });
   await readAndWrite(gamma);
   await pageByPage(gamma);
   await upload(gamma);
   await errors(gamma);
   await service(alpha);
+  console.log(`calls: ${calls}`);
 }
 
 void main();

@@ -4,12 +4,12 @@ import os
 import time
 import urllib.parse
 
-from lib.books import PostgresBooks
-from lib.cluster.nodes import HOLD_TTL_S, PATIENCE_S, SWEEP_S, Nodes
+from lib.books import OPEN_HOLDS_S, PostgresBooks
+from lib.cluster.nodes import HOLD_TTL_S, SWEEP_S, Nodes
 from lib.cluster.proxy import Proxy
 from lib.processes import POSTGRES_VARIABLE
 
-# The longest time that a caller waits for a response, whatever happens to the database.
+# The promised longest time that a caller waits for a response, whatever happens to the database.
 CALL_MAX_S = 5
 # If the database cannot be reached, a call may first wait 5 s for a connection to read the caller's
 # key.
@@ -22,8 +22,8 @@ class DroppedPackets(Nodes):
 
     title = "Dropped packets"
     is_short = True
-    # Until the disconnected node reports that it is not ready, and until it serves again
-    # afterwards.
+    # What is promised: until the disconnected node reports that it is not ready, and until it serves
+    # again afterwards.
     notice_max_s = 15
     return_max_s = 15
 
@@ -35,7 +35,7 @@ class DroppedPackets(Nodes):
             self.others.append(self.proxies[-1])
         self.silence_s = 20 if self.options.short else 60
         # Late packets may contain holds that their node no longer knows.
-        self.patience_s = PATIENCE_S if self.options.short else HOLD_TTL_S + SWEEP_S
+        self.patience_s = OPEN_HOLDS_S if self.options.short else HOLD_TTL_S + SWEEP_S
 
     def database_url(self, number):
         url = urllib.parse.urlsplit(self.books.url)
@@ -49,7 +49,9 @@ class DroppedPackets(Nodes):
         begun = time.monotonic()
         self.proxies[0].silence()
         self.say(f"{lost.name} is cut off from the database for {self.silence_s} s")
+        self.disturbances += 1
         time.sleep(self.silence_s)
+        self.until(lambda: self.watches[0].first(False, begun) is not None)
         ended = time.monotonic()
         if self.options.short:
             self.proxies[0].forget()
@@ -57,7 +59,7 @@ class DroppedPackets(Nodes):
         else:
             self.proxies[0].pass_on()
             self.say("the network passes packets again, including those sent before")
-        self.until(lambda: self.load.first_metered(ended, [lost]) is not None, 2 * self.return_max_s)
+        self.await_metered(ended, [lost])
         self.say(f"{lost.name} serves again")
         self.promise("from the cut until the node reports not ready", self.watches[0].first(False, begun), self.notice_max_s)
         self.promise("until the node serves again", self.load.first_metered(ended, [lost]), self.return_max_s)
@@ -92,11 +94,13 @@ class Stall(Nodes):
         begun = time.monotonic()
         self._wait_for_standby(NO_STANDBY)
         self.say(f"commits wait for a standby that is missing, for {self.stall_s} s")
+        self.disturbances += 1
         time.sleep(self.stall_s)
+        self.until(lambda: all(watch.first(False, begun) is not None for watch in self.watches))
         self._wait_for_standby("")
         ended = time.monotonic()
         self.say("commits no longer wait")
-        self.until(lambda: all(self.load.first_metered(ended, [each]) for each in self.services), 10 * self.return_max_s)
+        self.await_metered(ended, self.services)
         self.say("all nodes serve again")
         for service, watch in zip(self.services, self.watches, strict=True):
             self.promise(f"{service.name}: until it reports not ready", watch.first(False, begun), self.notice_max_s)

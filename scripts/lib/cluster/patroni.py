@@ -15,12 +15,11 @@ import urllib.request
 from lib.books import PostgresBooks
 from lib.cluster.postgres import postgres_folder
 from lib.cluster.programs import Helper, fill, own_folder, program, run_as_owner
-from lib.processes import STOP_TIMEOUT_S, check, free_port
+from lib.processes import START_TIMEOUT_S, STOP_TIMEOUT_S, check, free_port
 
 MEMBERS = 3
 DATABASE = "creator_gateway"
 PACKAGES = ("patroni", "python3-etcd", "python3-psycopg2")
-START_TIMEOUT_S = 120
 # Patroni is written in Python and must not load the libraries of this script's Python.
 ENVIRONMENT = {"PYTHONPATH": "", "PYTHONHOME": "", "PYTHONUNBUFFERED": "1"}
 

@@ -8,13 +8,14 @@ from lib.books import PostgresBooks
 from lib.cluster.network import CALL_MAX_S
 from lib.cluster.nodes import Nodes
 from lib.cluster.programs import Helper, fill, own_folder, program
-from lib.processes import Failure, Service, check, free_port, node_id, shared_settings
+from lib.cluster.watch import seconds
+from lib.processes import START_TIMEOUT_S, Failure, Service, check, free_port, node_id, shared_settings
 
 LOAD_S = 8
-LOCK_S = 8
-# The nodes' setting is 2 s; the rest allows for a busy machine and the polling interval.
-LOCK_WAIT_MAX_S = 3.5
-REFUSAL_S = 20
+# The nodes' setting is that they wait 2 s for a lock; the rest allows for a slow or busy machine. The table is locked for
+# longer, so that a wait that only the end of the lock ends is noticed.
+LOCK_WAIT_MAX_S = 20
+LOCK_S = 30
 
 
 class PgBouncer(Helper):
@@ -41,7 +42,7 @@ class PgBouncer(Helper):
         super().__init__([program("pgbouncer", "pgbouncer"), config], folder / f"pgbouncer-{pool_mode}.log")
         self.database = server.path
         url = self.url()
-        until = time.monotonic() + REFUSAL_S
+        until = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
                 PostgresBooks.command(url, "select 1")
@@ -72,7 +73,10 @@ class Pooler(Nodes):
         begun = time.monotonic()
         longest = self._lock()
         self.say(f"a table was locked for {LOCK_S} s")
-        self.promise("session mode: the longest wait for a lock", longest, LOCK_WAIT_MAX_S)
+        self.disturbances += 1
+        self.facts.append(("session mode: the longest wait for a lock", f"{longest:.1f} s (at most {LOCK_WAIT_MAX_S} s)"))
+        late = [f"{longest:.1f} s"] if longest > LOCK_WAIT_MAX_S else []
+        self.findings.add(f"session mode: a wait for a lock of more than {LOCK_WAIT_MAX_S} s", late)
         self.findings.add("session mode: no session waited for the lock, so the test proves nothing", [] if longest else [longest])
         self.promise_calls("session mode: calls while a table is locked", begun, time.monotonic(), self.services, CALL_MAX_S)
         time.sleep(3)
@@ -105,9 +109,10 @@ class Pooler(Nodes):
         node = Service(*place, name="node-transaction-mode", settings=settings)
         node.start()
         try:
-            took = self.until(lambda: node.child.process.poll() is not None, REFUSAL_S)
+            took = self.until(lambda: node.child.process.poll() is not None or node.is_healthy())
+            is_over = node.child.process.poll() is not None
         finally:
             node.child.kill()
         said = node.log.read_text(errors="replace").strip().splitlines()
-        what = f"ends after {took:.1f} s: {said[-1] if said else ''}" if took is not None else "starts"
+        what = f"ends after {seconds(took)}: {said[-1] if said else ''}" if is_over else "starts"
         self.facts.append(("transaction mode: a node", what[:200]))

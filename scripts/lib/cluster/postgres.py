@@ -7,11 +7,10 @@ import signal
 import subprocess
 import time
 
-from lib.cluster.programs import Helper, own_folder, run_as_owner
-from lib.processes import STOP_TIMEOUT_S, check, free_port
+from lib.cluster.programs import CLOSE_TIMEOUT_S, Helper, own_folder, run_as_owner
+from lib.processes import START_TIMEOUT_S, STOP_TIMEOUT_S, check, free_port
 
 PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt")
-READY_TIMEOUT_S = 60
 
 
 def postgres_folder():
@@ -50,7 +49,7 @@ class Postgres:
         fixed = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": 300}
         options = [f"--{name}={value}" for name, value in {**fixed, **settings}.items()]
         self.child = Helper([self.programs / "postgres", "-D", self.data, "-p", self.port, *options], self.log)
-        until = time.monotonic() + READY_TIMEOUT_S
+        until = time.monotonic() + START_TIMEOUT_S
         ready = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
         while subprocess.run(ready, check=False).returncode:
             check(self.child.process.poll() is None and time.monotonic() < until, f"{self.name} did not start")
@@ -69,7 +68,7 @@ class Postgres:
             # A fast shutdown: it closes connections and waits for nothing.
             self.child.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.child.process.wait(STOP_TIMEOUT_S / 4)
+                self.child.process.wait(CLOSE_TIMEOUT_S)
         if self.child:
             self.child.kill()
 

@@ -13,6 +13,8 @@ from lib.processes import HERE, STOP_TIMEOUT_S, Child, check
 
 # The documented configuration files; scenarios use them with their placeholders filled in.
 TEMPLATES = HERE.parent / "docs" / "high-availability"
+# How long a program that is no longer needed may take to end before it is killed.
+CLOSE_TIMEOUT_S = 15
 # Administrators' programs may be missing from the PATH.
 FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 
@@ -84,7 +86,7 @@ class Helper(Child):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(STOP_TIMEOUT_S / 4)
+                self.process.wait(CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 pass
         self.kill()

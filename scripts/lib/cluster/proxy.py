@@ -6,7 +6,7 @@ import contextlib
 import threading
 
 CHUNK_BYTES = 65536
-START_TIMEOUT_S = 10
+START_TIMEOUT_S = 300
 
 
 class Proxy:

@@ -4,14 +4,16 @@ import signal
 import subprocess
 import time
 
-from lib.cluster.nodes import HOLD_TTL_S, NODES, PATIENCE_S, SWEEP_S, Nodes
-from lib.processes import HERE, Failure, fetch, node_id
+from lib.books import OPEN_HOLDS_S
+from lib.cluster.nodes import HOLD_TTL_S, NODES, SWEEP_S, Nodes
+from lib.processes import HERE, WAIT_S, Failure, fetch, node_id
 
 # The longest time between a hold and the sending of its call.
 DISPATCH_GUARD_S = 5
-PAUSE_S = DISPATCH_GUARD_S + 1
-# What clocks and scheduling of a busy machine may add between sending and the platform's log.
-SLACK_S = 2
+# What clocks and scheduling of a slow or busy machine may add between sending and the platform's log. A paused node is
+# paused for longer, so that a call that it sends afterwards is noticed.
+SLACK_S = 20
+PAUSE_S = DISPATCH_GUARD_S + SLACK_S + 1
 
 
 class Rounds(Nodes):
@@ -24,7 +26,7 @@ class Rounds(Nodes):
         self.rotations = self.kills = self.pauses = self.crashes = 0
         self.slowest_start_ms = 0.0
         # The holds of a node that never came back under its id are the last to end.
-        self.patience_s = PATIENCE_S if self.options.short else HOLD_TTL_S + SWEEP_S
+        self.patience_s = OPEN_HOLDS_S if self.options.short else HOLD_TTL_S + SWEEP_S
 
     def play(self):
         for number in range(1, self.options.rounds + 1):
@@ -36,6 +38,7 @@ class Rounds(Nodes):
         for step in steps:
             time.sleep(self.random.uniform(0.3, 1.0))
             self.say(f"round {number}/{self.options.rounds}: {step()}")
+            self.disturbances += 1
         verdict = self.services[0].verify(self.findings, f"after round {number}")
         self.say(f"round {number}/{self.options.rounds}: verify {verdict}")
 
@@ -43,13 +46,14 @@ class Rounds(Nodes):
         """All nodes are called with the key while it is rotated on one of them, and after the
         response to the rotation."""
         service = self.random.choice(self.services)
-        for attempt in range(20):
+        end = time.monotonic() + WAIT_S
+        while True:
             try:
                 fresh = fetch(f"{service.base_url}/v1/auth/keys/rotate", self.load.key, {})
                 break
             except OSError as failure:
                 # Right after a crash of the database it is refused with 503, without any change.
-                if getattr(failure, "code", None) != 503 or attempt == 19:
+                if getattr(failure, "code", None) != 503 or time.monotonic() > end:
                     raise Failure(f"the key could not be rotated: {failure!r}") from None
                 time.sleep(0.5)
         self.load.change_key(fresh["api_key"])
@@ -86,7 +90,7 @@ class Rounds(Nodes):
     def _crash(self):
         self._next_step()
         begun = time.monotonic()
-        done = subprocess.run([HERE / "postgres", "crash"], check=False, capture_output=True, text=True, timeout=90)
+        done = subprocess.run([HERE / "postgres", "crash"], check=False, capture_output=True, text=True, timeout=WAIT_S)
         if done.returncode:
             raise Failure(f"PostgreSQL did not come back: {done.stdout}{done.stderr}")
         self.crashes += 1

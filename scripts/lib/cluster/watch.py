@@ -12,7 +12,8 @@ from lib.load import Answer, Load
 from lib.processes import STOP_TIMEOUT_S
 
 LOOK_PAUSE_S = 0.2
-LOOK_TIMEOUT_S = 1.5
+# Only a node that hangs takes so long to say whether it is ready.
+LOOK_TIMEOUT_S = 60
 
 
 @dataclasses.dataclass
@@ -101,6 +102,9 @@ class ReadyWatch(threading.Thread):
         """Seconds from a time until readiness first had this value, or None."""
         moments = [look.ended for look in list(self.looks) if look.ready is ready and look.begun >= since]
         return moments[0] - since if moments else None
+
+    def slowest(self):
+        return max((look.ended - look.begun for look in list(self.looks)), default=0.0)
 
     def without_answer(self):
         return [f"{self.service.name}, {look.ended - look.begun:.1f} s" for look in self.looks if look.ready is None]

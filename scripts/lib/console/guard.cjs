@@ -1,6 +1,7 @@
 // A browser whose pages may do nothing that our pages must not do: fail, say errors, or ask
 // another host.
 "use strict";
+const { PATIENCE_MS } = require("./support.cjs");
 
 // A message that browsers write for every response of 400 and more; the test looks at those itself.
 const BY_STATUS = /^Failed to load resource: the server responded with a status of 4\d\d/;
@@ -13,6 +14,7 @@ class Guard {
   }
 
   watch(page) {
+    page.setDefaultTimeout(PATIENCE_MS);
     page.on("pageerror", (error) => this.problems.push(`${page.url()}: ${error}`));
     page.on("console", (line) => {
       if (line.type() === "error" && !BY_STATUS.test(line.text())) this.problems.push(`${page.url()}: ${line.text()}`);

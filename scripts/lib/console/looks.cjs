@@ -3,6 +3,7 @@
 "use strict";
 const fs = require("node:fs");
 const path = require("node:path");
+const { counts } = require("./support.cjs");
 
 const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 // The limits of a page: bytes of its HTML, elements, and requests for it and its parts.
@@ -50,6 +51,7 @@ async function lookAt(context, address, { guard, screenshots, name, isLarge }) {
     for (const { name: width, ...size } of WIDTHS) {
       await page.setViewportSize(size);
       const isWide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+      counts.looks += 1;
       if (isWide) wrong.push(`wider than the window (${width}, ${theme})`);
       if (width === "small") continue;
       wrong.push(...(await violations(page)).map((what) => `${what} (${width}, ${theme})`));

@@ -1,15 +1,25 @@
 // What every part of the walk uses: checks, waiting, the simulators' controls.
 "use strict";
 
-// Events arrive within a second; a loaded machine takes longer.
-const PATIENCE_MS = 60_000;
+const fs = require("node:fs");
+
+// Events arrive within a second; only what never happens takes so long, however slow or busy the machine is.
+const PATIENCE_MS = 300_000;
+// How much was done, by kind.
+const counts = { steps: 0, pages: 0, looks: 0 };
 
 function check(condition, message) {
   if (!condition) throw new Error(message);
 }
 
 function say(what) {
+  counts.steps += 1;
   process.stdout.write(`console-test: ${what}: ok\n`);
+}
+
+// Writes how much was done to the file that the facts name.
+function tell(facts) {
+  fs.writeFileSync(facts.told, JSON.stringify(counts));
 }
 
 // Repeats a look until it returns something.
@@ -46,6 +56,7 @@ async function linkInEmail(facts, to, part) {
 async function open(page, facts, path) {
   const response = await page.goto(`${facts.base_url}${path}`);
   check(response.ok(), `${path} responds ${response.status()}`);
+  counts.pages += 1;
 }
 
 // Reads a page again until it contains a text: what an event changes is there a moment later.
@@ -64,4 +75,4 @@ async function freeAccount(facts, platform, number) {
   return free[number];
 }
 
-module.exports = { PATIENCE_MS, check, control, freeAccount, linkInEmail, open, openUntil, say, until };
+module.exports = { PATIENCE_MS, check, control, counts, freeAccount, linkInEmail, open, openUntil, say, tell, until };

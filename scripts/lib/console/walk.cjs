@@ -8,7 +8,7 @@ const { Guard } = require("./guard.cjs");
 const hour = require("./hour.cjs");
 const { lookAt } = require("./looks.cjs");
 const { walkWithoutScripts } = require("./plain.cjs");
-const { check, say } = require("./support.cjs");
+const { PATIENCE_MS, check, say, tell } = require("./support.cjs");
 
 const facts = JSON.parse(fs.readFileSync(0, "utf8"));
 
@@ -47,7 +47,7 @@ async function singlePages(page) {
     ["/console/billing/plans", 'main a[href*="/console/billing/plan"]:has-text("Preview")'],
   ]) {
     await page.goto(`${facts.base_url}${list}`);
-    const href = await page.locator(link).first().getAttribute("href", { timeout: 5_000 });
+    const href = await page.locator(link).first().getAttribute("href", { timeout: PATIENCE_MS });
     found.push(href);
   }
   return found;
@@ -56,7 +56,7 @@ async function singlePages(page) {
 async function lookAtAll(browser, guard, session) {
   const context = await browser.newContext({ bypassCSP: true, storageState: session });
   const strangers = await browser.newContext({ bypassCSP: true });
-  const finder = await context.newPage();
+  const finder = guard.watch(await context.newPage());
   const pages = [...CUSTOMER_PAGES, ...(await singlePages(finder))];
   await finder.close();
   const wrong = [];
@@ -91,7 +91,7 @@ async function walk(browser, guard) {
 }
 
 (async () => {
-  const browser = await chromium.launch({ executablePath: facts.chromium, args: ["--no-sandbox", "--disable-gpu"] });
+  const browser = await chromium.launch({ executablePath: facts.chromium, args: ["--no-sandbox", "--disable-gpu"], timeout: PATIENCE_MS });
   // The processor's page, and its script on the page where a bank asks.
   const guard = new Guard([facts.base_url, new URL(facts.processor_url).origin]);
   try {
@@ -106,6 +106,7 @@ async function walk(browser, guard) {
   } finally {
     await browser.close();
   }
+  tell(facts);
 })().catch((error) => {
   process.stderr.write(`console-test: ${error.stack}\n`);
   process.exitCode = 1;

@@ -34,4 +34,6 @@ def run(checks):
     # JSON is YAML as well.
     queries.write_text(json.dumps(dashboard_rules()))
     checks.run(promtool, "check", "rules", queries)
-    return f"alert rules and {len(expressions())} queries of the dashboard"
+    rules = sum(len(group["rules"]) for group in checks.load(folder / "alerts.yml")[0]["groups"])
+    tests = len(checks.load(folder / "alerts-test.yml")[0]["tests"])
+    return {"alert rules": rules, "tests of them": tests, "queries of the dashboard": len(expressions())}

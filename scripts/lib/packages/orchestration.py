@@ -31,6 +31,7 @@ def compose(checks):
         check("build" in service or re.search(r":[\w.-]*\d", image), f"{name} has no version of its image: {image}")
     environment = {name: filled(value) for name, value in services["gateway"]["environment"].items()}
     checks.configuration("compose", "", environment)
+    return len(services)
 
 
 def kubernetes(checks):
@@ -45,6 +46,7 @@ def kubernetes(checks):
     check(all(name.startswith(PREFIX) for name in secrets), "a secret is not a setting of the service")
     checks.configuration("kubernetes", settings, secrets)
     pod(found)
+    return len(found)
 
 
 def pod(found):
@@ -67,6 +69,5 @@ def pod(found):
 
 
 def run(checks):
-    compose(checks)
-    kubernetes(checks)
-    return "the compose file and the manifests"
+    """Checks all of it; like every check of packages, returns how much of each kind there was."""
+    return {"services of the compose file": compose(checks), "manifests": kubernetes(checks)}
