@@ -222,6 +222,12 @@ pub enum Failure {
         /// When to try again.
         retry_after_ms: i64,
     },
+    /// The account's access token is being refreshed, and the token endpoint takes long.
+    #[error(
+        "the access token of this account is being refreshed, which takes long; nothing was carried out or charged; \
+         try again after `Retry-After`"
+    )]
+    TokenBeingRefreshed,
     /// The platform currently refuses the credentials of all accounts.
     #[error(
         "{0} currently refuses the credentials of all accounts, so nothing is known about these; nothing was stored or \

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use accounts::pacing::AccountPace;
 use accounts::sealed_credentials;
 use domain::account::{AccountState, CreatorId};
-use domain::id::{CustomerId, DataKeyId};
+use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use failures::AccountProblem;
@@ -18,11 +18,11 @@ use platform_client::breaker::Breaker;
 use platform_client::{
     AccountCredentials, AccountHeaders, CallErrorKind, CookieJar, PlatformTarget,
 };
-use runtime::clock::Random;
 use runtime::sealing::DataKey;
 use transport::LoadCounter;
 
 use super::account_cookies::{self, AccountCookies};
+use super::refresh_watch::RefreshWatch;
 use super::token_pauses::TokenPauses;
 use crate::state::GatewayState;
 
@@ -47,7 +47,6 @@ pub struct AccountEntry {
     /// When its token expires.
     pub token_expires_at: Option<Timestamp>,
     sealed: Vec<u8>,
-    data_key_id: DataKeyId,
     data_key: DataKey,
     opened: OnceLock<Arc<AccountCredentials>>,
     headers: OnceLock<AccountHeaders>,
@@ -67,8 +66,10 @@ pub struct AccountHealth {
     /// Opens after consecutive failures.
     pub breaker: Breaker,
     paused_until_micros: AtomicI64,
-    /// Locked while its token is being refreshed.
+    /// Locked by the call that finds out whether its token can be refreshed; others wait for that.
     pub(super) mending: tokio::sync::Mutex<()>,
+    /// The refresh that is running, and those of other nodes.
+    pub(super) refreshes: RefreshWatch,
     /// When its token may be refreshed again.
     pub(super) tokens: TokenPauses,
     /// Locked while its credentials are being checked again.
@@ -145,7 +146,6 @@ impl AccountEntry {
             scopes: account.credentials.scopes,
             token_expires_at: account.credentials.token_expires_at,
             sealed: account.credentials.sealed,
-            data_key_id: id,
             data_key,
             opened: OnceLock::new(),
             headers: OnceLock::new(),
@@ -210,17 +210,6 @@ impl AccountEntry {
     /// The customer's data key, for responses that are stored.
     pub const fn data_key(&self) -> &DataKey {
         &self.data_key
-    }
-
-    /// Seals changed credentials, to replace the old ones.
-    pub fn reseal(
-        &self,
-        random: &Random,
-        credentials: &AccountCredentials,
-    ) -> Option<(Vec<u8>, DataKeyId)> {
-        let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
-        let sealed = self.data_key.seal(&credentials.to_json(), &place, random)?;
-        Some((sealed, self.data_key_id))
     }
 }
 

@@ -235,20 +235,42 @@ async fn carry_refused(
     fetched: FetchedAnswer,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let CallContext { gateway, target, account, .. } = *setting;
+    let CallContext { gateway, account, .. } = *setting;
     // A refresh changes the account's version, so a hold committed after it would be refused as
     // stale.
     held.durable().await?;
-    let fresh = held.alive_during(gateway, refresh::after_refusal(gateway, target, account)).await;
-    match fresh.filter(|_| !forward::is_late(held)) {
-        None => conclude(setting, held, fetched, answer).await,
-        Some(refreshed) => {
+    let fresh = held.alive_during(gateway, refresh::after_refusal(gateway, account)).await;
+    match fresh {
+        Ok(None) => conclude(setting, held, fetched, answer).await,
+        // The token's fault and not the account's: the caller comes again.
+        Err(failure) => refused_for_now(setting, held, fetched, failure, answer).await,
+        Ok(Some(_)) if forward::is_late(held) => {
+            let failure = Failure::TokenBeingRefreshed;
+            refused_for_now(setting, held, fetched, failure, answer).await
+        }
+        Ok(Some(refreshed)) => {
             let again = CallContext { account: &refreshed, ..*setting };
             pacing::charge_again(&again);
             let second = fetch(&again, held, destination).await;
             conclude(&again, held, second, answer).await
         }
     }
+}
+
+/// Ends a call that the platform refused for a token that is still being refreshed.
+async fn refused_for_now(
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    fetched: FetchedAnswer,
+    failure: Failure,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let failure = ForwardFailure {
+        outcome: Outcome::of_status(StatusCode::UNAUTHORIZED.as_u16()),
+        error: failure.into(),
+        frees_key: true,
+    };
+    fail(setting, held, failure, fetched.timing, answer).await
 }
 
 /// The result of a call, and when it was there.

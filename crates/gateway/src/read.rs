@@ -55,8 +55,8 @@ pub struct ReadAnswer {
 /// Why there is no response.
 #[derive(Debug)]
 pub enum ReadFailure {
-    /// Nothing was sent: the platform asked for a pause, or too many calls are in flight. Retry
-    /// after this time.
+    /// The platform asked for a pause, too many calls are in flight, or the token is still being
+    /// refreshed. Retry after this time.
     Wait {
         /// How long, in milliseconds.
         for_ms: i64,
@@ -92,7 +92,7 @@ pub async fn get(
     let target = gateway.accounts().target(account.platform).map_err(ReadFailure::Account)?;
     let account = refresh::with_fresh_token(gateway, target, account, gateway.clock.now())
         .await
-        .map_err(ReadFailure::Account)?;
+        .map_err(waiting)?;
     limits::check_health(&account, gateway.clock.now()).map_err(waiting)?;
     let route = route(gateway, account.platform, read.path);
     if account.pace.is_some() {
@@ -110,7 +110,7 @@ pub async fn get(
     {
         return first.taken(gateway, &account, &route);
     }
-    match Box::pin(refresh::after_refusal(gateway, target, &account)).await {
+    match Box::pin(refresh::after_refusal(gateway, &account)).await.map_err(waiting)? {
         None => first.taken(gateway, &account, &route),
         Some(fresh) => {
             if let Some(pace) = &fresh.pace
@@ -139,6 +139,7 @@ fn waiting(error: Failure) -> ReadFailure {
         | Failure::PlatformUnavailable { retry_after_ms } => {
             ReadFailure::Wait { for_ms: retry_after_ms }
         }
+        Failure::TokenBeingRefreshed => ReadFailure::Wait { for_ms: PLACE_WAIT_MS },
         other => ReadFailure::Account(other),
     }
 }

@@ -2,29 +2,30 @@
 //! (RFC 6749, section 6).
 //!
 //! A token endpoint may return a new refresh token at each use, so two concurrent refreshes would
-//! lose one. A lock on the account serializes them in this process, and a short claim on its row
-//! does so between nodes. An endpoint that fails or refuses is retried with a growing backoff.
+//! lose one. A claim on the account's row prevents that, also between nodes. The refresh runs apart
+//! from the calls, which wait for it, on this node or another, for a limited time. An endpoint that
+//! fails or refuses is retried with a growing backoff.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use domain::time::Timestamp;
+use domain::time::{MICROS_PER_SECOND, Timestamp};
 use failures::Failure;
-use platform_client::oauth::{self, RefreshFailure};
-use platform_client::{AccountCredentials, OauthTokens, PlatformTarget};
-use runtime::metrics;
+use platform_client::PlatformTarget;
 use store::platform_health::RefusalCause;
 
 use super::account_entry::AccountEntry;
+use super::refresh_watch::RefreshRun;
 use super::token_pauses::{LastRefresh, TokenMark};
-use super::{cache, pacing, reconnect};
+use super::{cache, reconnect, token_exchange};
 use crate::state::GatewayState;
 
-/// A token is refreshed when it expires within this time.
+/// A token is refreshed when less than a third of its life is left, but never earlier than this.
 const REFRESH_BEFORE_S: i64 = 60;
-/// How long another node has for its refresh before this one tries.
-const CLAIM_S: i64 = 40;
-const WAITS_MAX: u32 = 40;
-const WAIT: std::time::Duration = std::time::Duration::from_millis(100);
+/// How long a call waits for a refresh.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// The first and the longest pause before looking again whether another node has refreshed a token.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(800));
 
 /// The account with a valid token, refreshed if necessary and possible.
 pub(super) async fn with_fresh_token(
@@ -37,7 +38,19 @@ pub(super) async fn with_fresh_token(
         return Ok(account);
     }
     // Boxed, so that calls with a valid token carry no room for a refresh.
-    Box::pin(refreshed(gateway, target, account)).await
+    Box::pin(in_time(gateway, refreshed(gateway, account))).await
+}
+
+/// Waits for a refresh, and refuses the call if that takes too long. The refresh goes on.
+async fn in_time<T>(
+    gateway: &GatewayState,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = gateway.clock.sleep(WAIT_MAX) => Err(Failure::TokenBeingRefreshed),
+    }
 }
 
 /// Whether a token that the platform has just refused with 401 can be replaced. While the platform
@@ -56,74 +69,118 @@ pub(super) fn may_replace_token(
             && gateway.accounts().platform_health.takes_refresh(account.platform, now))
 }
 
-/// The account with a different token from the refused one, or `None` if there is none.
+/// The account with a different token from the refused one, or `None` if there is none. Fails if
+/// that takes too long to find out.
 pub(super) async fn after_refusal(
     gateway: &GatewayState,
-    target: &PlatformTarget,
     account: &Arc<AccountEntry>,
-) -> Option<Arc<AccountEntry>> {
+) -> Result<Option<Arc<AccountEntry>>, Failure> {
+    let replaced = async {
+        match replaced(gateway, account).await {
+            // The platform's refusal says more than why nothing could be done about it.
+            Err(_) => Ok(None),
+            found => found,
+        }
+    };
+    in_time(gateway, replaced).await
+}
+
+async fn replaced(
+    gateway: &GatewayState,
+    account: &Arc<AccountEntry>,
+) -> Result<Option<Arc<AccountEntry>>, Failure> {
     let health = Arc::clone(&account.health);
     let _single = health.mending.lock().await;
-    for _ in 0..WAITS_MAX {
-        let current = reread(gateway, account).await.ok()?;
+    let mut looks = LookPause::default();
+    loop {
+        let current = reread(gateway, account).await?;
         if current.platform_account_id != account.platform_account_id {
-            return None;
+            return Ok(None);
         }
         if access_token(&current) != access_token(account) {
-            return Some(current);
+            return Ok(Some(current));
         }
-        let now = gateway.clock.now();
         note_token(&current);
-        if !health.tokens.may_replace_refused(now) || !has_refresh_token(&current) {
-            return None;
-        }
-        if claim(gateway, &current).await.ok()? {
-            return match refresh(gateway, target, &current).await.ok()? {
-                RefreshOutcome::Fresh(fresh) => {
-                    health.tokens.replaced_refused(now);
-                    Some(fresh)
+        let run = match health.refreshes.running() {
+            Some(run) => Some(run),
+            None => {
+                let may_replace = health.tokens.may_replace_refused(gateway.clock.now());
+                if !may_replace || !has_refresh_token(&current) {
+                    return Ok(None);
                 }
-                RefreshOutcome::Refused | RefreshOutcome::Failed => None,
-            };
+                token_exchange::begin(gateway, &current, true).await?
+            }
+        };
+        let Some(run) = run else {
+            looks.wait().await;
+            continue;
+        };
+        if !run.ended().await {
+            return Ok(None);
         }
-        tokio::time::sleep(WAIT).await;
+        let fresh = reread(gateway, account).await?;
+        let is_same = fresh.platform_account_id == account.platform_account_id;
+        return Ok(is_same.then_some(fresh));
     }
-    None
 }
 
 async fn refreshed(
     gateway: &GatewayState,
-    target: &PlatformTarget,
     account: Arc<AccountEntry>,
 ) -> Result<Arc<AccountEntry>, Failure> {
     let health = Arc::clone(&account.health);
     let _single = health.mending.lock().await;
-    for _ in 0..WAITS_MAX {
+    let mut looks = LookPause::default();
+    loop {
         let current = reread(gateway, &account).await?;
         let now = gateway.clock.now();
         if !needs_refresh(&current, now) || !has_refresh_token(&current) {
             return Ok(current);
         }
         note_token(&current);
+        if let Some(run) = health.refreshes.running() {
+            return after(gateway, &current, run).await;
+        }
         if !health.tokens.may_ask(now)
             || !gateway.accounts().platform_health.takes_refresh(current.platform, now)
         {
             return without_refresh(gateway, current, now);
         }
-        if claim(gateway, &current).await? {
-            return match refresh(gateway, target, &current).await? {
-                RefreshOutcome::Fresh(fresh) => Ok(fresh),
-                RefreshOutcome::Refused | RefreshOutcome::Failed => {
-                    without_refresh(gateway, current, now)
-                }
-            };
+        if let Some(run) = token_exchange::begin(gateway, &current, false).await? {
+            return after(gateway, &current, run).await;
         }
         if !has_ended(&current, now) {
             return Ok(current);
         }
-        tokio::time::sleep(WAIT).await;
+        looks.wait().await;
     }
-    Ok(account)
+}
+
+/// The account once a refresh has ended.
+async fn after(
+    gateway: &GatewayState,
+    account: &AccountEntry,
+    run: RefreshRun,
+) -> Result<Arc<AccountEntry>, Failure> {
+    let is_fresh = run.ended().await;
+    let current = reread(gateway, account).await?;
+    if is_fresh { Ok(current) } else { without_refresh(gateway, current, gateway.clock.now()) }
+}
+
+/// The pauses while another node refreshes a token.
+struct LookPause(Duration);
+
+impl Default for LookPause {
+    fn default() -> Self {
+        Self(LOOK_AGAIN.0)
+    }
+}
+
+impl LookPause {
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(LOOK_AGAIN.1);
+    }
 }
 
 /// An expired token is not sent while it is unknown whether it can be refreshed. If its refresh was
@@ -176,8 +233,18 @@ fn note_token(account: &AccountEntry) {
     account.health.tokens.note_token(token);
 }
 
+/// Whether a token should be refreshed: no more than a third of its life is left, and no more
+/// than a minute; the latter alone counts where its life is not known.
 fn needs_refresh(account: &AccountEntry, now: Timestamp) -> bool {
-    account.token_expires_at.is_some_and(|end| end <= now.plus_seconds(REFRESH_BEFORE_S))
+    let Some(end) = account.token_expires_at else { return false };
+    if end > now.plus_seconds(REFRESH_BEFORE_S) {
+        return false;
+    }
+    let life_s = account.credentials().ok().and_then(|credentials| {
+        credentials.get(token_exchange::LIFE_FIELD).and_then(|life| life.parse::<i64>().ok())
+    });
+    let third = |life_s: i64| life_s.saturating_mul(MICROS_PER_SECOND / 3);
+    life_s.is_none_or(|life_s| end <= now.plus_micros(third(life_s)))
 }
 
 fn has_ended(account: &AccountEntry, now: Timestamp) -> bool {
@@ -200,107 +267,4 @@ pub(super) async fn reread(
 ) -> Result<Arc<AccountEntry>, Failure> {
     gateway.cache.forget_account(account.customer, &account.creator);
     cache::account(gateway, account.customer, &account.creator, gateway.clock.now()).await
-}
-
-async fn claim(gateway: &GatewayState, account: &AccountEntry) -> Result<bool, Failure> {
-    let store = gateway.store.clone();
-    let now = gateway.clock.now();
-    let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
-    let claim = async move {
-        let until = now.plus_seconds(CLAIM_S);
-        store::refresh_claims::claim(&store, (customer, &creator, version), now, until).await
-    };
-    Ok(gateway.tasks.on_control(claim).await??)
-}
-
-/// How a refresh ended.
-enum RefreshOutcome {
-    /// The account has a fresh token.
-    Fresh(Arc<AccountEntry>),
-    /// The endpoint refused the refresh token.
-    Refused,
-    /// The endpoint could not be reached, or returned an unusable response.
-    Failed,
-}
-
-async fn refresh(
-    gateway: &GatewayState,
-    target: &PlatformTarget,
-    account: &Arc<AccountEntry>,
-) -> Result<RefreshOutcome, Failure> {
-    let credentials = account.credentials()?;
-    let Some(refresh_token) = credentials.get("refresh_token") else {
-        return Ok(RefreshOutcome::Refused);
-    };
-    let tokens = &account.health.tokens;
-    let upstream = &gateway.accounts().upstream;
-    let (headers, now) = (account.headers(target)?, gateway.clock.now());
-    pacing::charge_own(gateway, account, false);
-    match oauth::refresh_for(upstream, target, headers, now, refresh_token).await {
-        Ok(fresh) => {
-            tokens.refreshed();
-            keep(gateway, account, fresh).await?;
-            return reread(gateway, account).await.map(RefreshOutcome::Fresh);
-        }
-        Err(error) => {
-            let how = how_it_ended(&error);
-            tokens.failed(gateway.clock.now(), how);
-            metrics::token_not_refreshed(account.platform, how.as_str());
-            let (customer, name) = (account.customer, account.creator.as_str());
-            tracing::warn!(customer.id = %customer, account = name, %error, "an access token could not be refreshed");
-        }
-    }
-    release(gateway, account).await;
-    Ok(if tokens.is_endpoint_failing() { RefreshOutcome::Failed } else { RefreshOutcome::Refused })
-}
-
-fn how_it_ended(error: &RefreshFailure) -> LastRefresh {
-    match error {
-        RefreshFailure::Client(_) => LastRefresh::Failed,
-        RefreshFailure::Service { .. } => LastRefresh::EndpointRefused,
-        RefreshFailure::Refused { .. } if error.is_final() => LastRefresh::TokenDead,
-        RefreshFailure::Refused { .. } => LastRefresh::Refused,
-    }
-}
-
-/// Releases the claim, so that other nodes can try. If that fails, the claim expires.
-async fn release(gateway: &GatewayState, account: &AccountEntry) {
-    let store = gateway.store.clone();
-    let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
-    let release =
-        async move { store::refresh_claims::release(&store, (customer, &creator, version)).await };
-    if let Ok(Err(error)) = gateway.tasks.on_control(release).await {
-        tracing::warn!(%error, "the claim of a token refresh could not be released");
-    }
-}
-
-/// Seals and stores the new tokens, unless the account was connected again in the meantime.
-async fn keep(
-    gateway: &GatewayState,
-    account: &AccountEntry,
-    tokens: OauthTokens,
-) -> Result<(), Failure> {
-    let expires_at = tokens.expires_in_s.map(|seconds| gateway.clock.now().plus_seconds(seconds));
-    let mut credentials = AccountCredentials::clone(&*account.credentials()?);
-    let scopes = tokens.scopes.clone().or_else(|| account.scopes.clone());
-    credentials.set("access_token", tokens.access_token);
-    if let Some(refresh_token) = tokens.refresh_token {
-        credentials.set("refresh_token", refresh_token);
-    }
-    let (sealed, data_key) = account
-        .reseal(&gateway.random, &credentials)
-        .ok_or_else(|| Failure::Internal("refreshed tokens could not be sealed".to_owned()))?;
-    let store = gateway.store.clone();
-    let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
-    let change = async move {
-        let fresh = store::accounts::SealedCredentials {
-            sealed,
-            data_key,
-            scopes,
-            token_expires_at: expires_at,
-        };
-        store::accounts::replace_credentials(&store, customer, &creator, version, &fresh).await
-    };
-    gateway.tasks.on_control(change).await??;
-    Ok(())
 }

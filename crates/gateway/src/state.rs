@@ -80,6 +80,8 @@ pub struct GatewayParts {
     pub spool: UploadSpool,
     /// Runs background tasks.
     pub tasks: Tasks,
+    /// The platforms, as work beside the listener reaches them.
+    pub beside: AccountsState,
     /// Routes that had a successful call before this start.
     pub verified: HashSet<(Platform, String)>,
 }
@@ -124,6 +126,8 @@ pub struct SharedGateway {
     envelope_holders: LoadMap<CustomerId>,
     /// Runs background tasks.
     pub tasks: Tasks,
+    /// The platforms, as work reaches them that goes on when the cores have stopped.
+    pub(crate) beside: AccountsState,
     /// Routes that had a successful call before this start.
     verified: HashSet<(Platform, String)>,
 }
@@ -171,6 +175,7 @@ impl SharedGateway {
             cache: parts.cache,
             spool: parts.spool,
             tasks: parts.tasks,
+            beside: parts.beside,
             verified: parts.verified,
             config,
         }

@@ -260,7 +260,7 @@ impl Foundation {
 
     fn gateway(
         &self,
-        web: &WebState,
+        (web, accounts): (&WebState, &AccountsState),
         meter: Meter,
         spool: UploadSpool,
         verified: HashSet<(Platform, String)>,
@@ -275,6 +275,7 @@ impl Foundation {
             web: web.clone(),
             cache: Arc::clone(&self.cache),
             tasks: self.tasks.clone(),
+            beside: accounts.clone(),
             meter,
             spool,
             verified,
@@ -361,7 +362,8 @@ impl NodeState {
         };
         let web = foundation.web();
         let accounts = foundation.accounts(opened.targets);
-        let gateway = foundation.gateway(&web, opened.meter.clone(), opened.spool, opened.verified);
+        let (meter, parts) = (opened.meter.clone(), (&web, &accounts));
+        let gateway = foundation.gateway(parts, meter, opened.spool, opened.verified);
         let beside = GatewayState::new(Arc::clone(&gateway), accounts.clone());
         let billing = foundation.billing(opened.processor, opened.low_balances);
         let (http, rates) = (&foundation.config.http, &foundation.config.rate_limits);

@@ -23,6 +23,7 @@ use super::fault;
 use super::http1::{Http1Connection, UnansweredRequest};
 use super::http2::Http2Connection;
 use super::proxy_address::ProxyAddress;
+use super::settings::{AnswerPatience, CallTimeouts};
 use super::timeout::within;
 use super::upstream::UpstreamSettings;
 use crate::error::ClientError;
@@ -114,7 +115,10 @@ impl ConnectionPool {
         async move {
             let origin = pool.origin(request.uri())?;
             let progress = request.body().progress();
-            let timeouts = &pool.0.settings.timeouts;
+            let CallTimeouts { first_byte, between_bytes, .. } = pool.0.settings.timeouts;
+            let own = request.extensions().get::<AnswerPatience>().map(|patience| patience.0);
+            let (first_byte, between_bytes) =
+                (own.unwrap_or(first_byte), own.unwrap_or(between_bytes));
             loop {
                 let (mut outgoing, is_old) = match origin.kept().await {
                     Some(outgoing) => (outgoing, true),
@@ -123,12 +127,11 @@ impl ConnectionPool {
                     None => (Box::pin(pool.connect(&origin)).await?, false),
                 };
                 origin.address(&mut request, &outgoing)?;
-                let waited =
-                    head(&mut outgoing, &mut request, timeouts.first_byte, &progress).await;
+                let waited = head(&mut outgoing, &mut request, first_byte, &progress).await;
                 let unanswered = match waited {
                     Ok(response) => {
                         let lease = origin.checked(outgoing, &response)?;
-                        return Ok(PlatformResponse::new(response, lease, timeouts.between_bytes));
+                        return Ok(PlatformResponse::new(response, lease, between_bytes));
                     }
                     Err(NoHead::Late) => return Err(fault::late(outgoing.watch())),
                     Err(NoHead::Unanswered(unanswered)) => unanswered,

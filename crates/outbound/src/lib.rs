@@ -30,7 +30,7 @@ pub use connect::ConnectionSettings;
 pub use connection_pool::ConnectionPool;
 pub use error::{CallErrorKind, CallFault, CallPhase, ClientError};
 pub use proxy_address::ProxyAddress;
-pub use settings::{CallTimeouts, SettingsProblem, absolute_uri};
+pub use settings::{AnswerPatience, CallTimeouts, SettingsProblem, absolute_uri};
 pub use signer_socket::{SignerAddress, SignerConnections};
 pub use tls::{ClientIdentity, TlsProblem, client_config, client_config_with};
 pub use upstream::UpstreamSettings;

@@ -20,6 +20,11 @@ pub struct CallTimeouts {
     pub stream_idle: Duration,
 }
 
+/// As an extension of a request: how long the head of its answer, and each pause between two parts
+/// of it, may take in place of the connection's own times. Who sends it limits the whole.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerPatience(pub Duration);
+
 /// A key of the configuration that cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]

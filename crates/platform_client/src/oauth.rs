@@ -1,12 +1,14 @@
 //! Fresh access tokens for a refresh token (RFC 6749, section 6).
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use domain::time::Timestamp;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
-use outbound::{ClientError, ReadLimits, ReadUpTo, RequestBody, SettingsProblem};
+use outbound::{AnswerPatience, ClientError, ReadLimits, ReadUpTo, RequestBody, SettingsProblem};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -71,37 +73,31 @@ enum ClientProof {
     Form(Zeroizing<String>),
 }
 
+/// A refresh token to be exchanged.
+pub struct TokenRequest<'a> {
+    /// The refresh token.
+    pub refresh_token: &'a str,
+    /// The account that it belongs to, and the current time: it is sent through the proxy that the
+    /// account's calls go through, and with its cookies. None: without either.
+    pub account: Option<(&'a AccountHeaders, Timestamp)>,
+    /// How long the endpoint may take for the head of its answer, and for each pause in it, in
+    /// place of the platform's own times: what it exchanged is lost with the answer. Who asks
+    /// limits the whole.
+    pub patience: Duration,
+}
+
 /// Exchanges a refresh token for a fresh access token. It is sent once: endpoints that rotate
 /// refresh tokens may take a second use for theft.
 pub async fn refresh(
     upstream: &PlatformClient,
     target: &PlatformTarget,
-    refresh_token: &str,
-) -> Result<OauthTokens, RefreshFailure> {
-    exchange(upstream, target, None, refresh_token).await
-}
-
-/// The same for an account, through the proxy that its calls go through, and with its cookies.
-pub async fn refresh_for(
-    upstream: &PlatformClient,
-    target: &PlatformTarget,
-    account: &AccountHeaders,
-    now: Timestamp,
-    refresh_token: &str,
-) -> Result<OauthTokens, RefreshFailure> {
-    exchange(upstream, target, Some((account, now)), refresh_token).await
-}
-
-async fn exchange(
-    upstream: &PlatformClient,
-    target: &PlatformTarget,
-    account: Option<(&AccountHeaders, Timestamp)>,
-    refresh_token: &str,
+    wanted: &TokenRequest<'_>,
 ) -> Result<OauthTokens, RefreshFailure> {
     let endpoint = target.token_endpoint();
     let endpoint = endpoint.ok_or_else(|| ClientError::build("no token endpoint is configured"))?;
-    let mut request = endpoint.request(refresh_token);
-    if let Some((account, now)) = account {
+    let mut request = endpoint.request(wanted.refresh_token);
+    request.extensions_mut().insert(AnswerPatience(wanted.patience));
+    if let Some((account, now)) = wanted.account {
         target::route(&mut request, account, now);
     }
     let mut answer = upstream.send(target, request).await?;
@@ -110,7 +106,11 @@ async fn exchange(
         return Err(ClientError::bad_response("it is too long for a token").into());
     };
     match answer.status {
-        StatusCode::OK => Ok(tokens(&body)?),
+        // Some endpoints refuse with 200.
+        StatusCode::OK => tokens(&body).map_err(|unusable| match told_error(&body) {
+            Some(_) => refusal(&body),
+            None => unusable.into(),
+        }),
         StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             Err(refusal(&body))
         }
@@ -210,14 +210,20 @@ fn whole_seconds(value: &Value) -> Option<i64> {
     (seconds >= 0).then(|| seconds.min(EXPIRES_IN_S_MAX))
 }
 
+/// What an answer holds as its `error` (RFC 6749, section 5.2), unless that is null.
+fn told_error(body: &[u8]) -> Option<Value> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    answer.get("error").filter(|error| !error.is_null()).cloned()
+}
+
 /// Tells a dead refresh token from a mistake in this service's own registration and from an
 /// endpoint that refuses everybody, neither of which must make customers connect their accounts
 /// again.
 fn refusal(body: &[u8]) -> RefreshFailure {
     const OF_SERVICE: [&str; 3] =
         ["invalid_client", "unauthorized_client", "unsupported_grant_type"];
-    let answer: Option<Value> = serde_json::from_slice(body).ok();
-    let code = answer.as_ref().and_then(|answer| answer.get("error")).and_then(Value::as_str);
+    let error = told_error(body);
+    let code = error.as_ref().and_then(Value::as_str);
     if let Some(code) = OF_SERVICE.into_iter().find(|known| code == Some(*known)) {
         return RefreshFailure::Service { code: Some(code) };
     }

@@ -3,11 +3,13 @@
 //! Everything else gets both from here, so that a test can stop the clock and fix the random
 //! sequence.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use rand::{Rng, RngExt, SeedableRng};
+use tokio::time::Instant;
 
 /// The time: the system's, corrected to the database's, or one that a test sets.
 #[derive(Debug, Clone)]
@@ -55,7 +57,36 @@ impl Clock {
                 Self::System { .. } => left_micros,
                 Self::Manual(_) => left_micros.min(MANUAL_LOOK_MICROS),
             };
-            tokio::time::sleep(std::time::Duration::from_micros(wait_micros)).await;
+            tokio::time::sleep(Duration::from_micros(wait_micros)).await;
+        }
+    }
+
+    /// How long this process has been running, for measuring how long something lasts: unlike
+    /// [`Self::now`], no correction of the clock moves it. A manual clock's moves with the clock.
+    pub fn running_for(&self) -> Duration {
+        match self {
+            Self::System { .. } => {
+                static ORIGIN: OnceLock<Instant> = OnceLock::new();
+                ORIGIN.get_or_init(Instant::now).elapsed()
+            }
+            Self::Manual(micros) => {
+                let micros = micros.load(Ordering::SeqCst);
+                Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+            }
+        }
+    }
+
+    /// Waits for this long, however the clock is corrected meanwhile. On a manual clock, it waits
+    /// until the test has moved the clock that far.
+    pub async fn sleep(&self, duration: Duration) {
+        match self {
+            Self::System { .. } => tokio::time::sleep(duration).await,
+            Self::Manual(_) => {
+                let until = self.running_for().saturating_add(duration);
+                while self.running_for() < until {
+                    tokio::time::sleep(Duration::from_micros(MANUAL_LOOK_MICROS)).await;
+                }
+            }
         }
     }
 

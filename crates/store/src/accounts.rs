@@ -351,42 +351,6 @@ pub(crate) async fn set_state_in(
     row.map(|row| row.int("version")).transpose()
 }
 
-/// Replaces the credentials of an account that still has this version (with a refreshed token, or
-/// sealed with another data key), and returns the new version. None if it was changed meanwhile.
-pub async fn replace_credentials(
-    store: &Store,
-    customer: CustomerId,
-    creator_id: &CreatorId,
-    version: i64,
-    credentials: &SealedCredentials,
-) -> Result<Option<i64>, StoreError> {
-    const SQL: &str = "
-        update accounts set credentials = $4, data_key_id = $5, scopes = $6, token_expires_at = $7,
-               refresh_claimed_until = null, version = version + 1
-        where customer_id = $1 and creator_id = $2 and version = $3
-        returning version";
-    let scopes = credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
-    let mut tx = store.write().await?;
-    let row = tx
-        .row(
-            SQL,
-            &[
-                customer.into(),
-                creator_id.into(),
-                version.into(),
-                credentials.sealed.as_slice().into(),
-                credentials.data_key.into(),
-                scopes.as_deref().into(),
-                credentials.token_expires_at.into(),
-            ],
-        )
-        .await?;
-    let changed = row.map(|row| row.int("version")).transpose()?;
-    notices::tell_account(&mut tx, customer, creator_id).await?;
-    tx.commit().await?;
-    Ok(changed)
-}
-
 /// How many accounts the customer has on this platform.
 pub async fn count(
     store: &Store,

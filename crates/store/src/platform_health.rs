@@ -83,7 +83,8 @@ pub enum RefusalOutcome {
         /// The accounts that had been marked for it and no longer are.
         unmarked: Vec<(CustomerId, CreatorId)>,
     },
-    /// The account was changed meanwhile, so the refusal says nothing about it.
+    /// The account was changed meanwhile, or its token is being refreshed, so the refusal says
+    /// nothing about it.
     AccountChanged,
 }
 
@@ -218,8 +219,14 @@ async fn lock(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<PlatformRecord
 async fn is_current(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<bool, StoreError> {
     const SQL: &str = "
         select version from accounts
-        where customer_id = $1 and creator_id = $2 and version = $3 and state = 'active'";
-    let values = [refusal.customer.into(), (&refusal.creator).into(), refusal.version.into()];
+        where customer_id = $1 and creator_id = $2 and version = $3 and state = 'active'
+          and (refresh_claimed_until is null or refresh_claimed_until <= $4)";
+    let values = [
+        refusal.customer.into(),
+        (&refusal.creator).into(),
+        refusal.version.into(),
+        refusal.at.into(),
+    ];
     let text = format!("{SQL}{}", dialect::for_update(tx.database()));
     Ok(tx.row(sqlx::AssertSqlSafe(text), &values).await?.is_some())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use platform_client::oauth::{self, RefreshFailure};
+use platform_client::oauth::{self, RefreshFailure, TokenRequest};
 use platform_client::{
     CallErrorKind, CallFault, CallPhase, ClientAuthentication, ClientError, OauthSettings,
     OauthTokens, PlatformTarget,
@@ -17,7 +17,6 @@ const SECRET: &str = "s3cret/+";
 fn endpoint(wire: &ScriptedPlatform, authentication: ClientAuthentication) -> PlatformTarget {
     // Calls go elsewhere, so only the token endpoint can be reached.
     let mut settings = settings("http://127.0.0.1:1");
-    settings.timeouts.first_byte = Duration::from_secs(20);
     settings.oauth = Some(OauthSettings {
         token_url: format!("{}/oauth/token?v=1", wire.url()),
         client_id: "client one".to_owned(),
@@ -27,10 +26,15 @@ fn endpoint(wire: &ScriptedPlatform, authentication: ClientAuthentication) -> Pl
     PlatformTarget::new(&settings).unwrap()
 }
 
+/// A refresh token without an account, and an endpoint that is waited for in this test.
+const fn token(refresh_token: &str) -> TokenRequest<'_> {
+    TokenRequest { refresh_token, account: None, patience: Duration::from_secs(20) }
+}
+
 async fn refreshed(bytes: Vec<u8>) -> Result<OauthTokens, RefreshFailure> {
     let wire = ScriptedPlatform::start(always(bytes));
     let target = endpoint(&wire, ClientAuthentication::Basic);
-    let tokens = oauth::refresh(&upstream(), &target, "r0").await;
+    let tokens = oauth::refresh(&upstream(), &target, &token("r0")).await;
     assert_eq!(wire.seen().len(), 1, "a refresh token is never sent twice");
     tokens
 }
@@ -47,7 +51,7 @@ async fn a_refresh_proves_the_client_in_a_header() {
     let wire = ScriptedPlatform::start(always(ok(r#"{"access_token":"a1"}"#)));
 
     let target = endpoint(&wire, ClientAuthentication::Basic);
-    oauth::refresh(&upstream(), &target, "r&0=é").await.unwrap();
+    oauth::refresh(&upstream(), &target, &token("r&0=é")).await.unwrap();
 
     let host = wire.url().replace("http://", "");
     // base64 of `client+one:s3cret%2F%2B`
@@ -67,7 +71,7 @@ async fn a_refresh_proves_the_client_in_the_form() {
     let wire = ScriptedPlatform::start(always(ok(r#"{"access_token":"a1"}"#)));
 
     let target = endpoint(&wire, ClientAuthentication::Post);
-    oauth::refresh(&upstream(), &target, "r0").await.unwrap();
+    oauth::refresh(&upstream(), &target, &token("r0")).await.unwrap();
 
     let request = wire.only();
     let form =
@@ -166,6 +170,23 @@ async fn an_endpoint_that_refuses_without_a_code_refuses_this_service() {
     }
 }
 
+/// RFC 6749, section 5.2, asks for 400, which some endpoints do not know.
+#[tokio::test]
+async fn an_endpoint_that_refuses_with_200_refuses() {
+    let dead = refreshed(ok(r#"{"error":"invalid_grant"}"#)).await.unwrap_err();
+    assert!(dead.is_final(), "{dead:?}");
+    let ours = refreshed(ok(r#"{"error":"invalid_client"}"#)).await.unwrap_err();
+    assert!(matches!(ours, RefreshFailure::Service { code: Some("invalid_client") }), "{ours:?}");
+    let other = refreshed(ok(r#"{"error":{"code":7},"access_token":""}"#)).await.unwrap_err();
+    assert!(matches!(other, RefreshFailure::Service { code: None }), "{other:?}");
+    let busy = failed(ok(r#"{"error":"temporarily_unavailable"}"#)).await;
+    assert!(matches!(busy.kind, CallErrorKind::BadResponse(_)), "{busy:?}");
+
+    for body in [r#"{"error":null,"access_token":"a1"}"#, r#"{"error":"","access_token":"a1"}"#] {
+        assert_eq!(*refreshed(ok(body)).await.unwrap().access_token, "a1", "{body}");
+    }
+}
+
 #[tokio::test]
 async fn an_endpoint_in_trouble_does_not_kill_the_refresh_token() {
     for bytes in [
@@ -198,7 +219,7 @@ async fn an_endpoint_in_trouble_does_not_kill_the_refresh_token() {
 async fn an_endpoint_that_is_late_or_gone_says_so() {
     let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Hang]);
     let mut late = settings("http://127.0.0.1:1");
-    late.timeouts.first_byte = Duration::from_millis(50);
+    late.timeouts.first_byte = Duration::from_secs(20);
     late.oauth = Some(OauthSettings {
         token_url: wire.url(),
         client_id: "c".to_owned(),
@@ -207,7 +228,9 @@ async fn an_endpoint_that_is_late_or_gone_says_so() {
     });
     let late = PlatformTarget::new(&late).unwrap();
 
-    let RefreshFailure::Client(error) = oauth::refresh(&upstream(), &late, "r0").await.unwrap_err()
+    let wanted = TokenRequest { patience: Duration::from_millis(50), ..token("r0") };
+    let RefreshFailure::Client(error) =
+        oauth::refresh(&upstream(), &late, &wanted).await.unwrap_err()
     else {
         panic!("nobody refused anything")
     };
@@ -225,7 +248,7 @@ async fn a_platform_without_a_token_endpoint_sends_nothing() {
     assert!(!target.has_oauth());
 
     let RefreshFailure::Client(error) =
-        oauth::refresh(&upstream(), &target, "r0").await.unwrap_err()
+        oauth::refresh(&upstream(), &target, &token("r0")).await.unwrap_err()
     else {
         panic!("nobody refused anything")
     };

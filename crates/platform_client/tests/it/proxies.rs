@@ -356,8 +356,12 @@ async fn a_token_is_refreshed_through_the_proxy_of_its_account() {
     let account = behind(&format!("http://127.0.0.1:{}", proxy.port));
     let account = target.headers_of(&account).unwrap();
 
-    let fresh =
-        oauth::refresh_for(&upstream(), &target, &account, SIGNING.now, "old").await.unwrap();
+    let wanted = oauth::TokenRequest {
+        refresh_token: "old",
+        account: Some((&account, SIGNING.now)),
+        patience: Duration::from_secs(20),
+    };
+    let fresh = oauth::refresh(&upstream(), &target, &wanted).await.unwrap();
 
     assert_eq!((fresh.access_token.as_str(), proxy.asked().len()), ("fresh", 1));
 }

@@ -7,7 +7,8 @@ use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use store::accounts::{self, AccountCount, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::connections::ConnectionRefusal;
-use store::{refresh_claims, testing};
+use store::refresh_claims::{self, RenewedCredentials};
+use store::{Store, testing};
 
 use crate::support::{
     NOON, TestCaller, creator, entry, new_account, new_customer, removal, unnoted,
@@ -187,6 +188,20 @@ async fn unknown_customers_cannot_connect_accounts() {
     assert_eq!(connected, ConnectionOutcome::Refused(ConnectionRefusal::NoAuthority));
 }
 
+/// Stores what a refresh brought for the caller's account, and returns the new version.
+async fn renew(
+    store: &Store,
+    caller: &TestCaller,
+    version: i64,
+    credentials: &SealedCredentials,
+    clears_mark: bool,
+) -> Option<i64> {
+    let credentials = credentials.clone();
+    let one =
+        RenewedCredentials { creator: caller.account.clone(), version, credentials, clears_mark };
+    refresh_claims::store_renewed(store, caller.customer, &[one]).await.unwrap()[0]
+}
+
 #[tokio::test]
 async fn changes_based_on_an_older_version_are_refused() {
     let store = testing::store().await;
@@ -197,39 +212,15 @@ async fn changes_based_on_an_older_version_are_refused() {
         SealedCredentials { sealed: vec![7], ..new_account(customer, "ada").credentials };
 
     let version = accounts::set_state(&store, customer, account, old, state).await.unwrap();
-    let late = accounts::replace_credentials(&store, customer, account, old, &credentials);
+    let late = renew(&store, &caller, old, &credentials, false).await;
 
-    assert_eq!(late.await.unwrap(), None);
+    assert_eq!(late, None);
     let version = version.unwrap();
-    let next = accounts::replace_credentials(&store, customer, account, version, &credentials);
-    assert_eq!(next.await.unwrap(), Some(version + 1));
+    let next = renew(&store, &caller, version, &credentials, false).await;
+    assert_eq!(next, Some(version + 1));
     assert_eq!(accounts::set_state(&store, customer, account, version, state).await.unwrap(), None);
     let stored = accounts::find(&store, customer, account).await.unwrap().unwrap();
     assert_eq!((stored.state, stored.credentials.sealed), (state, vec![7]));
-}
-
-#[tokio::test]
-async fn only_one_node_at_a_time_refreshes_a_token() {
-    let store = testing::store().await;
-    let caller = TestCaller::with(&store, 0).await;
-    let version = caller.account_version;
-    let account = (caller.customer, &caller.account, version);
-    let until = NOON.plus_seconds(30);
-
-    assert!(refresh_claims::claim(&store, account, NOON, until).await.unwrap());
-    assert!(!refresh_claims::claim(&store, account, NOON, until).await.unwrap());
-    let later = until.plus_seconds(30);
-    assert!(refresh_claims::claim(&store, account, until, later).await.unwrap());
-
-    let credentials = new_account(caller.customer, "ada").credentials;
-    let (customer, creator_id) = (caller.customer, &caller.account);
-    let next = accounts::replace_credentials(&store, customer, creator_id, version, &credentials)
-        .await
-        .unwrap()
-        .unwrap();
-    assert!(!refresh_claims::claim(&store, account, until, later).await.unwrap());
-    let renewed = (customer, creator_id, next);
-    assert!(refresh_claims::claim(&store, renewed, until, later).await.unwrap());
 }
 
 #[tokio::test]
@@ -282,14 +273,11 @@ async fn a_refreshed_token_is_stored_only_for_the_version_it_was_read_with() {
     for _ in 0..12 {
         let (shared, caller, refreshed) = ((*store).clone(), caller.clone(), refreshed.clone());
         tasks.spawn(async move {
-            let (customer, version) = (caller.customer, caller.account_version);
-            let name = &caller.account;
-            accounts::replace_credentials(&shared, customer, name, version, &refreshed).await
+            renew(&shared, &caller, caller.account_version, &refreshed, false).await
         });
     }
 
-    let versions: Vec<i64> =
-        tasks.join_all().await.into_iter().filter_map(|stored| stored.unwrap()).collect();
+    let versions: Vec<i64> = tasks.join_all().await.into_iter().flatten().collect();
 
     assert_eq!(versions, [caller.account_version + 1]);
     let find = async |customer| accounts::find(&store, customer, &caller.account).await.unwrap();
@@ -297,4 +285,28 @@ async fn a_refreshed_token_is_stored_only_for_the_version_it_was_read_with() {
     assert_eq!((stored.version, &stored.credentials), (versions[0], &refreshed));
     let untouched = find(other.customer).await.unwrap();
     assert_eq!(untouched.credentials, new_account(other.customer, "ada").credentials);
+}
+
+/// Inactive accounts stay so: only the mark is about the credentials.
+#[tokio::test]
+async fn fresh_tokens_clear_the_mark_where_they_should_and_no_other_state() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let (customer, account) = (caller.customer, &caller.account);
+    let credentials = new_account(customer, "ada").credentials;
+    let mark = async |version| {
+        let state = AccountState::ReconnectNeeded;
+        accounts::set_state(&store, customer, account, version, state).await.unwrap().unwrap()
+    };
+    let state = async || accounts::find(&store, customer, account).await.unwrap().unwrap().state;
+
+    let marked = mark(caller.account_version).await;
+    let kept = renew(&store, &caller, marked, &credentials, false).await.unwrap();
+    assert_eq!(state().await, AccountState::ReconnectNeeded);
+    let cleared = renew(&store, &caller, kept, &credentials, true).await.unwrap();
+    assert_eq!(state().await, AccountState::Active);
+    testing::run_raw(&store, "update accounts set state = 'inactive'").await.unwrap();
+    renew(&store, &caller, cleared, &credentials, true).await.unwrap();
+
+    assert_eq!(state().await, AccountState::Inactive);
 }

@@ -1,16 +1,22 @@
 //! Claims that one of several nodes gets for a time: the comparison with the processor, and the
 //! refresh of an account's token.
 
-use domain::account::AccountState;
-use domain::id::NodeId;
+use domain::account::{AccountState, CreatorId};
+use domain::id::{CustomerId, NodeId};
 use domain::time::Timestamp;
+use store::accounts::NewAccount;
+use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 use store::reconciliations::{self, ReconciliationProgress};
-use store::{Store, accounts, refresh_claims, testing};
+use store::refresh_claims::{ClaimOutcome, RefreshClaim, RefreshSubject};
+use store::{Store, accounts, platform_health, refresh_claims, testing};
 
 use crate::support::{NOON, TestCaller, creator, new_account, node};
 
 const NOTHING: ReconciliationProgress =
     ReconciliationProgress { read_until: None, compared_on: None };
+
+/// Until when refreshes are claimed.
+const UNTIL: Timestamp = NOON.plus_seconds(40);
 
 fn other_node() -> NodeId {
     NodeId::new(NOON, [8; 10])
@@ -94,65 +100,113 @@ async fn of_nodes_that_claim_a_comparison_concurrently_one_gets_it() {
     }
 }
 
+/// The account `name` of a customer, as it is now.
+async fn account(store: &Store, customer: CustomerId, name: &CreatorId) -> accounts::Account {
+    accounts::find(store, customer, name).await.unwrap().unwrap()
+}
+
+/// Claims the refresh of an account, whose claim of `overdue` may be taken over.
+async fn claim_refresh(
+    store: &Store,
+    customer: CustomerId,
+    name: &CreatorId,
+    overdue: Option<Timestamp>,
+) -> ClaimOutcome {
+    let version = account(store, customer, name).await.version;
+    let subject = RefreshSubject { customer, creator: name, version };
+    refresh_claims::claim(store, subject, overdue, UNTIL).await.unwrap()
+}
+
+fn claimed(outcome: ClaimOutcome) -> RefreshClaim {
+    match outcome {
+        ClaimOutcome::Claimed(claim) => claim,
+        other => panic!("not claimed: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn a_released_refresh_is_free_immediately() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
-    let account = (caller.customer, &caller.account, caller.account_version);
-    let until = NOON.plus_seconds(30);
-    assert!(refresh_claims::claim(&store, account, NOON, until).await.unwrap());
+    let (customer, name) = (caller.customer, &caller.account);
+    let first = claimed(claim_refresh(&store, customer, name, None).await);
+    let taken = claim_refresh(&store, customer, name, None).await;
 
-    // A release of another version is not one of this claim.
-    let older = (caller.customer, &caller.account, caller.account_version - 1);
-    refresh_claims::release(&store, older).await.unwrap();
-    assert!(!refresh_claims::claim(&store, account, NOON, until).await.unwrap());
-    refresh_claims::release(&store, account).await.unwrap();
+    refresh_claims::release(&store, &first).await.unwrap();
 
-    assert!(refresh_claims::claim(&store, account, NOON, until).await.unwrap());
-    assert!(!refresh_claims::claim(&store, account, until.plus_micros(-1), until).await.unwrap());
-    assert!(refresh_claims::claim(&store, account, until, until).await.unwrap());
+    assert_eq!(taken, ClaimOutcome::Taken(UNTIL));
+    claimed(claim_refresh(&store, customer, name, None).await);
+}
+
+/// A clock that jumps must not let two nodes use one refresh token.
+#[tokio::test]
+async fn a_claim_is_taken_over_only_as_it_was_seen_and_never_because_of_the_time() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let (customer, name) = (caller.customer, &caller.account);
+    let mut first = claimed(claim_refresh(&store, customer, name, None).await);
+    assert!(refresh_claims::renew(&store, &mut first, NOON.plus_seconds(-3_600)).await.unwrap());
+    let renewed = UNTIL.plus_micros(1);
+
+    let as_first_seen = claim_refresh(&store, customer, name, Some(UNTIL)).await;
+    let second = claimed(claim_refresh(&store, customer, name, Some(renewed)).await);
+
+    assert_eq!(as_first_seen, ClaimOutcome::Taken(renewed));
+    assert!(!refresh_claims::renew(&store, &mut first, NOON).await.unwrap(), "it was taken over");
+    refresh_claims::release(&store, &first).await.unwrap();
+    assert!(matches!(claim_refresh(&store, customer, name, None).await, ClaimOutcome::Taken(_)));
+    refresh_claims::release(&store, &second).await.unwrap();
+    claimed(claim_refresh(&store, customer, name, None).await);
 }
 
 #[tokio::test]
-async fn a_refresh_is_claimed_for_one_account_of_one_customer() {
+async fn a_refresh_is_claimed_for_all_ids_of_one_platform_account_of_one_customer() {
     let store = testing::store().await;
     let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
-    let second = new_account(one.customer, "bob");
-    accounts::connect(&store, &second).await.unwrap();
-    let until = NOON.plus_seconds(30);
-    let claim = async |caller: &TestCaller, name: &str| {
-        let name = creator(name);
-        let found = accounts::find(&store, caller.customer, &name).await.unwrap();
-        let version = found.map_or(0, |account| account.version);
-        let account = (caller.customer, &name, version);
-        refresh_claims::claim(&store, account, NOON, until).await.unwrap()
-    };
+    for name in ["bob", "cyd", "dan"] {
+        let id = if name == "dan" { "" } else { "4712" };
+        let new =
+            NewAccount { platform_account_id: id.to_owned(), ..new_account(one.customer, name) };
+        accounts::connect(&store, &new).await.unwrap();
+    }
+    let names = ["ada", "bob", "cyd", "dan"].map(creator);
+    let claim = async |name: usize| claim_refresh(&store, one.customer, &names[name], None).await;
 
-    assert!(claim(&one, "ada").await);
-    assert!(claim(&one, "bob").await);
-    assert!(claim(&other, "ada").await);
-    assert!(!claim(&other, "bob").await, "it has no such account");
-    assert!(!claim(&one, "ada").await && !claim(&one, "bob").await);
+    let copy = claimed(claim(1).await);
+    assert_eq!(claim(2).await, ClaimOutcome::Taken(UNTIL), "it may hold the same token");
+    for alone in [0, 3] {
+        claimed(claim(alone).await);
+    }
+    claimed(claim_refresh(&store, other.customer, &names[0], None).await);
+    refresh_claims::release(&store, &copy).await.unwrap();
+    claimed(claim(2).await);
+
+    let covered = refresh_claims::covered(&store, one.customer, &names[2]).await.unwrap();
+    let covered: Vec<_> = covered.iter().map(|account| account.creator_id.as_str()).collect();
+    assert_eq!(covered, ["bob", "cyd"]);
+    assert!(refresh_claims::covered(&store, other.customer, &names[2]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn changed_accounts_forget_claims_of_their_earlier_version() {
+async fn changed_accounts_forget_claims_of_their_earlier_credentials() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
     let (customer, name, version) = (caller.customer, &caller.account, caller.account_version);
-    let until = NOON.plus_seconds(30);
-    assert!(refresh_claims::claim(&store, (customer, name, version), NOON, until).await.unwrap());
+    claimed(claim_refresh(&store, customer, name, None).await);
 
     // The claim was for the old credentials: the new ones are nobody's yet.
     accounts::connect(&store, &new_account(customer, "ada")).await.unwrap();
-    let now = accounts::find(&store, customer, name).await.unwrap().unwrap().version;
-    assert!(!refresh_claims::claim(&store, (customer, name, version), NOON, until).await.unwrap());
-    assert!(refresh_claims::claim(&store, (customer, name, now), NOON, until).await.unwrap());
+    let subject = RefreshSubject { customer, creator: name, version };
+    let old = refresh_claims::claim(&store, subject, None, UNTIL).await.unwrap();
+    assert_eq!(old, ClaimOutcome::Changed);
+    claimed(claim_refresh(&store, customer, name, None).await);
 
     // A change of the state keeps the credentials, and with them the claim.
+    let now = account(&store, customer, name).await.version;
     let state = AccountState::ReconnectNeeded;
-    let next = accounts::set_state(&store, customer, name, now, state).await.unwrap().unwrap();
-    assert!(!refresh_claims::claim(&store, (customer, name, next), NOON, until).await.unwrap());
+    accounts::set_state(&store, customer, name, now, state).await.unwrap().unwrap();
+    let kept = claim_refresh(&store, customer, name, None).await;
+    assert_eq!(kept, ClaimOutcome::Taken(UNTIL));
 }
 
 #[tokio::test]
@@ -162,13 +216,41 @@ async fn of_concurrent_refreshes_of_a_token_one_is_claimed() {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let (shared, caller) = ((*store).clone(), caller.clone());
-        tasks.spawn(async move {
-            let account = (caller.customer, &caller.account, caller.account_version);
-            refresh_claims::claim(&shared, account, NOON, NOON.plus_seconds(30)).await.unwrap()
-        });
+        tasks.spawn(
+            async move { claim_refresh(&shared, caller.customer, &caller.account, None).await },
+        );
     }
 
-    let claimed = tasks.join_all().await;
+    let outcomes = tasks.join_all().await;
 
-    assert_eq!(claimed.iter().filter(|claimed| **claimed).count(), 1);
+    let won = outcomes.iter().filter(|outcome| matches!(outcome, ClaimOutcome::Claimed(_)));
+    assert_eq!(won.count(), 1);
+}
+
+/// Of one whose token is being refreshed, nothing is known from a refusal.
+#[tokio::test]
+async fn an_account_is_not_marked_while_its_token_is_being_refreshed() {
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let (customer, name) = (caller.customer, &caller.account);
+    let rule = RefusalRule { accounts: 3, customers: 3, within_s: 60 };
+    let platform = account(&store, customer, name).await.platform;
+    let refuse = async |at| {
+        let refusal = CredentialRefusal {
+            platform,
+            customer,
+            creator: name.clone(),
+            version: caller.account_version,
+            at,
+            cause: RefusalCause::RefreshToken,
+            last_success_at: NOON,
+        };
+        platform_health::record_refusal(&store, &refusal, rule).await.unwrap()
+    };
+    claimed(claim_refresh(&store, customer, name, None).await);
+
+    assert_eq!(refuse(NOON).await, RefusalOutcome::AccountChanged);
+    assert_eq!(account(&store, customer, name).await.state, AccountState::Active);
+    // The claim of a node that died forbids no mark for ever.
+    assert_eq!(refuse(UNTIL).await, RefusalOutcome::AccountMarked);
 }

@@ -45,7 +45,9 @@ pub(super) fn row(failure: &Failure) -> FailureRow {
         Failure::PlatformUnreachable => table::PLATFORM_UNREACHABLE,
         Failure::BadPlatformAnswer(_) => table::BAD_PLATFORM_ANSWER,
         Failure::PlatformTimeout => table::PLATFORM_TIMEOUT,
-        Failure::PlatformUnavailable { .. } => table::PLATFORM_UNAVAILABLE,
+        Failure::PlatformUnavailable { .. } | Failure::TokenBeingRefreshed => {
+            table::PLATFORM_UNAVAILABLE
+        }
         Failure::PlatformRefusing(_) => table::PLATFORM_REFUSING,
         Failure::AccountPaused { .. } => table::ACCOUNT_PAUSED,
         Failure::AccountPaced { .. } => callers::ACCOUNT_PACED,
@@ -102,6 +104,7 @@ pub(super) fn retry_after_ms(failure: &Failure) -> Option<i64> {
         | Failure::TooManyLogins { retry_after_ms }
         | Failure::TooManyMails { retry_after_ms } => Some(*retry_after_ms),
         Failure::TooManyInFlight(_)
+        | Failure::TokenBeingRefreshed
         | Failure::Overloaded
         | Failure::NotMetered
         | Failure::IdempotencyInProgress => Some(1_000),

@@ -168,7 +168,8 @@ pub(in crate::error) const PLATFORM_UNAVAILABLE: FailureRow = FailureRow {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Platform unavailable",
     retryable: true,
-    meaning: "Recent calls of this account to the platform failed, so none is tried until `Retry-After`. Nothing was sent.",
+    meaning: "Recent calls of this account to the platform failed, so none is tried until `Retry-After`; or its access \
+              token is being refreshed, and the platform's token endpoint takes long. Nothing was carried out or charged.",
 };
 /// `platform_refusing_credentials`
 pub(in crate::error) const PLATFORM_REFUSING: FailureRow = FailureRow {
