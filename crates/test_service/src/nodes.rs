@@ -135,6 +135,11 @@ impl Nodes {
         self.others.pop().unwrap().kill().await;
     }
 
+    /// Takes the last node out, to be stopped in order while the others go on.
+    pub fn retire_last(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        self.others.pop().unwrap().stop()
+    }
+
     /// Starts an additional node with this id.
     pub async fn start_with_id(&mut self, node: &str, seed: u64) {
         let mut config = self.stage.app.config().clone();

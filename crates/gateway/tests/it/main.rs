@@ -25,6 +25,7 @@ mod overload;
 mod paths;
 mod quirks;
 mod recovery;
+mod refreshes;
 mod routes;
 mod shares;
 mod streams;
