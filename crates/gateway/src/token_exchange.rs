@@ -117,21 +117,30 @@ impl TokenExchange {
     /// Renews the claim until the refresh has ended.
     async fn keep(&self, mut claim: RefreshClaim, ended: &Notify) -> RefreshClaim {
         let gateway = &self.gateway;
+        let mut has_failed = false;
         loop {
+            let pause = async {
+                if has_failed {
+                    tokio::time::sleep(STORE_AGAIN.1).await;
+                } else {
+                    gateway.clock.sleep(RENEW_EVERY).await;
+                }
+            };
             tokio::select! {
                 biased;
                 () = ended.notified() => return claim,
-                () = gateway.clock.sleep(RENEW_EVERY) => {}
+                () = pause => {}
             }
             let until = gateway.clock.now().plus_seconds(CLAIM_S);
             match refresh_claims::renew(&gateway.store, &mut claim, until).await {
-                Ok(true) => {}
+                Ok(true) => has_failed = false,
                 Ok(false) => {
                     tracing::info!("the claim of a token refresh is gone");
                     ended.notified().await;
                     return claim;
                 }
                 Err(error) => {
+                    has_failed = true;
                     tracing::warn!(%error, "the claim of a token refresh could not be renewed");
                 }
             }
