@@ -6,12 +6,15 @@ use domain::id::CustomerId;
 use domain::mail::LinkPurpose;
 use http::StatusCode;
 use identity::email_flows::{self, ConfirmedAddress};
+use identity::link_proof::LinkProof;
 use store::mail_links::{EmailLink, LinkState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::Accompanying;
 use web::error::ApiError;
 use web::extract::{Json, Query};
-use web::fields::{RequestBody, RequestQuery};
+use web::fields::{FieldProblems, GoodFields, RequestBody, RequestQuery};
 use web::middleware::real_ip::ClientAddress;
 
 use crate::ApiState;
@@ -23,7 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 }
 
 /// The token of an emailed link.
-#[derive(serde::Deserialize, utoipa::ToSchema, utoipa::IntoParams)]
+#[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LinkToken {
@@ -31,8 +34,32 @@ pub(crate) struct LinkToken {
     token: String,
 }
 
-impl RequestBody for LinkToken {}
 impl RequestQuery for LinkToken {}
+
+/// An emailed link, and what shows who uses it.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = EmailConfirmation)]
+pub(crate) struct ConfirmationIn {
+    /// The `token=` of the link.
+    token: String,
+    /// The customer's password, if no key or session of the customer is sent.
+    #[serde(default)]
+    #[schema(max_length = 128, format = Password)]
+    current_password: Option<String>,
+    /// Sets a new password and ends everything else that gives access to the customer: the old
+    /// password, every key and every session. Needed to confirm a first address without a key, a
+    /// session or the password of the customer. 8 to 128 characters, used unchanged.
+    #[serde(default)]
+    #[schema(min_length = 8, max_length = 128, format = Password)]
+    new_password: Option<String>,
+}
+
+impl RequestBody for ConfirmationIn {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
+        problems.new_password(fields, "new_password");
+    }
+}
 
 /// What an emailed link would do.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -78,18 +105,28 @@ pub(crate) struct ConfirmedOut {
 }
 
 /// Confirms an email address with an emailed link, once, and grants a pending free trial.
+///
+/// A key, a session or `current_password` shows that the caller is the customer. When a customer
+/// confirms its first address, that session and that key last (without a key, the first one), and
+/// everything else ends: other sessions and keys, pending changes of address, support access, and
+/// older links. Without any of them, `new_password` ends everything. A later change of address ends
+/// nothing, and needs a key, a session or `current_password`.
 #[utoipa::path(
-    post, path = "/v1/auth/email/verify", tag = "auth", request_body = LinkToken,
+    post, path = "/v1/auth/email/verify", tag = "auth", request_body = ConfirmationIn,
     responses(
         (status = 200, body = ConfirmedOut),
     )
 )]
 async fn confirm_email(
     State(api): State<ApiState>,
-    Json(link): Json<LinkToken>,
+    Extension(client): Extension<ClientAddress>,
+    Accompanying(accompanying): Accompanying,
+    Json(sent): Json<ConfirmationIn>,
 ) -> Result<axum::Json<ConfirmedOut>, ApiError> {
-    let ConfirmedAddress { customer, email, granted } =
-        email_flows::confirm(&api.identity, &link.token).await?;
+    let ConfirmationIn { token, current_password, new_password } = sent;
+    let proof = LinkProof { accompanying, current_password, new_password };
+    let ConfirmedAddress { customer, email, granted, .. } =
+        email_flows::confirm(&api.identity, client.ip, &token, proof).await?;
     Ok(axum::Json(ConfirmedOut {
         customer_id: customer,
         email,

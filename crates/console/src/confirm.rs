@@ -5,12 +5,15 @@ use axum::Router;
 use axum::extract::Extension;
 use axum::response::Response;
 use axum::routing::{get, post};
+use domain::field_error::FieldErrorKind;
 use domain::mail::LinkPurpose;
 use failures::Failure;
 use http::StatusCode;
 use identity::email_flows::{self, ConfirmedAddress};
+use identity::link_proof::LinkProof;
 use pages::PageFrame;
-use store::mail_links::LinkState;
+use store::mail_links::{EmailLink, LinkState};
+use web::auth::Accompanying;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
@@ -18,6 +21,7 @@ use crate::stranger::Stranger;
 use console_kit::ConsoleState;
 use console_kit::form::{FormData, FormView, OpenForm};
 use console_kit::page_query::PageQuery;
+use console_kit::service;
 
 pub(super) fn router() -> Router<ConsoleState> {
     Router::new()
@@ -41,14 +45,42 @@ struct ConfirmPage {
 
 /// What the page shows.
 enum ConfirmStep {
-    /// The link can be used: what it would confirm.
-    Open { email: String, token: String, is_change: bool },
+    /// The link can be used: what it would confirm, and who seems to use it.
+    Open { email: String, token: String, user: PageUser, form: FormView },
     /// The address is confirmed.
-    Done { email: String, credits: i64 },
+    Done { email: String, credits: i64, is_password_new: bool },
     /// A new link was requested.
     Asked,
     /// The link cannot be used: the reason, and the form that requests another one.
     Refused { reason: &'static str, form: FormView },
+}
+
+/// Who opens the page, which decides what confirming needs and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageUser {
+    /// The customer, signed in, who confirms a first address.
+    New,
+    /// Nobody who is signed in as the customer, for a first address.
+    Unknown,
+    /// The customer, signed in, who confirms a change of address.
+    Changing,
+    /// Nobody who is signed in as the customer, for a change of address.
+    UnknownChanging,
+}
+
+impl PageUser {
+    fn of(link: &EmailLink, is_customer: bool) -> Self {
+        match (link.is_customer_confirmed, is_customer) {
+            (false, true) => Self::New,
+            (false, false) => Self::Unknown,
+            (true, true) => Self::Changing,
+            (true, false) => Self::UnknownChanging,
+        }
+    }
+
+    fn is_change(self) -> bool {
+        matches!(self, Self::Changing | Self::UnknownChanging)
+    }
 }
 
 fn page(stranger: &Stranger, status: StatusCode, step: ConfirmStep) -> Response {
@@ -58,28 +90,79 @@ fn page(stranger: &Stranger, status: StatusCode, step: ConfirmStep) -> Response 
 /// Shows what the link would do. Checking a link does not consume it.
 async fn show_link(
     PageQuery(link): PageQuery<PageToken>,
+    Accompanying(accompanying): Accompanying,
     stranger: Stranger,
 ) -> Result<Response, ApiError> {
-    let found = email_flows::look(&stranger.console().identity, &link.token).await?;
-    let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
-    let Some(found) = found else {
-        return Ok(refused(&stranger, &ApiError::Failure(Failure::UnknownLink)));
-    };
-    if found.state != LinkState::Open {
-        return Ok(refused(&stranger, &email_flows::not_open(found.state).into()));
-    }
-    let is_change = found.purpose == LinkPurpose::ChangeEmail;
-    let step = ConfirmStep::Open { email: found.email.to_string(), token: link.token, is_change };
-    Ok(page(&stranger, StatusCode::OK, step))
+    let proof = LinkProof { accompanying, ..LinkProof::default() };
+    open(&stranger, link.token, &proof, FormView::default()).await
 }
 
-async fn use_link(stranger: Stranger, OpenForm(form): OpenForm) -> Result<Response, ApiError> {
-    match email_flows::confirm(&stranger.console().identity, form.raw("token")).await {
-        Ok(ConfirmedAddress { email, granted, .. }) => {
-            let step = ConfirmStep::Done { email: email.to_string(), credits: granted.whole() };
+/// The page of a link: what it would do with this proof, or why it cannot be used.
+async fn open(
+    stranger: &Stranger,
+    token: String,
+    proof: &LinkProof,
+    form: FormView,
+) -> Result<Response, ApiError> {
+    let found = email_flows::look(&stranger.console().identity, &token).await?;
+    let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
+    let Some(found) = found else {
+        return Ok(refused(stranger, &ApiError::Failure(Failure::UnknownLink)));
+    };
+    if found.state != LinkState::Open {
+        return Ok(refused(stranger, &email_flows::not_open(found.state).into()));
+    }
+    let (status, user) = (form.status(), PageUser::of(&found, proof.is_of(&found)));
+    let step = ConfirmStep::Open { email: found.email.to_string(), token, user, form };
+    Ok(page(stranger, status, step))
+}
+
+async fn use_link(
+    Extension(client): Extension<ClientAddress>,
+    Accompanying(accompanying): Accompanying,
+    stranger: Stranger,
+    OpenForm(form): OpenForm,
+) -> Result<Response, ApiError> {
+    let (token, identity) = (form.raw("token"), &stranger.console().identity);
+    let entered = |name: &str| Some(form.raw(name).to_owned()).filter(|text| !text.is_empty());
+    let shown = LinkProof { accompanying, ..LinkProof::default() };
+    let (current_password, new_password) = (entered("current_password"), entered("new_password"));
+    if new_password.is_some() && new_password != entered("repeated") {
+        let wrong = FormView::default().mark("repeated", "The two passwords are not the same.");
+        return open(&stranger, token.to_owned(), &shown, wrong).await;
+    }
+    let proof = LinkProof { accompanying, current_password, new_password };
+    match email_flows::confirm(identity, client.ip, token, proof).await {
+        Ok(ConfirmedAddress { email, granted, is_password_new, .. }) => {
+            let (email, credits) = (email.to_string(), granted.whole());
+            let step = ConfirmStep::Done { email, credits, is_password_new };
             Ok(page(&stranger, StatusCode::OK, step))
         }
-        Err(error) => refused_or(&stranger, error.into()),
+        Err(error) => match wrong_password(&error) {
+            Some(wrong) => open(&stranger, token.to_owned(), &shown, wrong).await,
+            None => refused_or(&stranger, error.into()),
+        },
+    }
+}
+
+/// What to mark in the form of a link, if only a password is missing or wrong.
+fn wrong_password(error: &Failure) -> Option<FormView> {
+    match error {
+        Failure::WrongPassword => {
+            let wrong = "This isn’t the password of the account.";
+            Some(FormView::default().mark("current_password", wrong))
+        }
+        Failure::Invalid(problems) => {
+            let problem = problems.first()?;
+            let name = service::name_of(problem);
+            let message = match (problem.kind, name.as_str()) {
+                (FieldErrorKind::Missing, "new_password") => "Enter a new password.".to_owned(),
+                (FieldErrorKind::Missing, _) => "Enter your password.".to_owned(),
+                _ => format!("The password {}.", problem.msg),
+            };
+            Some(FormView::default().mark(&name, message))
+        }
+        _ => None,
     }
 }
 

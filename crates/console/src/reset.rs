@@ -36,10 +36,11 @@ struct ResetPage {
 
 /// What the page shows.
 enum ResetStep {
-    /// The link can be used: its token, and the form for the password.
-    Open { token: String, form: FormView },
-    /// The password is set.
-    Done,
+    /// The link can be used: its token, whether it also confirms the address and so ends every key,
+    /// and the form for the password.
+    Open { token: String, ends_keys: bool, form: FormView },
+    /// The password is set. Whether every key has ended.
+    Done { ended_keys: bool },
     /// An email was requested.
     Asked,
     /// The form that requests an email, and why the link cannot be used; empty without a link.
@@ -60,13 +61,7 @@ async fn show_link(
         let step = ResetStep::Ask { refused: "", form: FormView::default() };
         return Ok(page(&stranger, StatusCode::OK, step));
     }
-    let found = email_flows::look(&stranger.console().identity, &link.token).await?;
-    let found = found.filter(|found| found.purpose == LinkPurpose::ResetPassword);
-    match found.map(|found| found.state) {
-        Some(LinkState::Open) => Ok(form(&stranger, link.token, FormView::default())),
-        Some(state) => Ok(refused(&stranger, &email_flows::not_open(state).into())),
-        None => Ok(refused(&stranger, &ApiError::Failure(Failure::UnknownLink))),
-    }
+    form(&stranger, link.token, FormView::default()).await
 }
 
 async fn set_password(
@@ -77,15 +72,17 @@ async fn set_password(
     let (token, new) = (sent.raw("token"), sent.raw("new_password"));
     if new != sent.raw("repeated") {
         let wrong = FormView::default().mark("repeated", "The two passwords are not the same.");
-        return Ok(form(&stranger, token.to_owned(), wrong));
+        return form(&stranger, token.to_owned(), wrong).await;
     }
     let identity = &stranger.console().identity;
     match email_flows::reset_password(identity, client.ip, token, new.to_owned()).await {
-        Ok(()) => Ok(page(&stranger, StatusCode::OK, ResetStep::Done)),
+        Ok(is_first) => {
+            Ok(page(&stranger, StatusCode::OK, ResetStep::Done { ended_keys: is_first }))
+        }
         Err(Failure::Invalid(problems)) => {
             let said = problems.first().map(|problem| format!("The password {}.", problem.msg));
             let wrong = FormView::default().mark("new_password", said.unwrap_or_default());
-            Ok(form(&stranger, token.to_owned(), wrong))
+            form(&stranger, token.to_owned(), wrong).await
         }
         Err(
             error @ (Failure::UnknownLink
@@ -114,9 +111,18 @@ async fn ask(
     Ok(page(&stranger, status, step))
 }
 
-fn form(stranger: &Stranger, token: String, form: FormView) -> Response {
-    let status = form.status();
-    page(stranger, status, ResetStep::Open { token, form })
+/// The page of a link: the form for a new password, or why the link cannot be used.
+async fn form(stranger: &Stranger, token: String, form: FormView) -> Result<Response, ApiError> {
+    let found = email_flows::look(&stranger.console().identity, &token).await?;
+    let found = found.filter(|found| found.purpose == LinkPurpose::ResetPassword);
+    Ok(match found {
+        Some(link) if link.state == LinkState::Open => {
+            let (status, ends_keys) = (form.status(), !link.is_customer_confirmed);
+            page(stranger, status, ResetStep::Open { token, ends_keys, form })
+        }
+        Some(link) => refused(stranger, &email_flows::not_open(link.state).into()),
+        None => refused(stranger, &ApiError::Failure(Failure::UnknownLink)),
+    })
 }
 
 fn refused(stranger: &Stranger, error: &ApiError) -> Response {

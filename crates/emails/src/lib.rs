@@ -110,6 +110,9 @@ pub enum EmailRequest {
     PasswordReset {
         /// The customer's address.
         email: Email,
+        /// Whether every key was revoked, because the address was not confirmed before.
+        #[serde(default)]
+        keys_revoked: bool,
     },
     /// Tells a customer which accounts lost their slots.
     AccountsDeactivated {
@@ -198,7 +201,9 @@ pub async fn write(
             (email, text::email_change_asked(wanted))
         }
         EmailRequest::EmailChanged { email, current } => (email, text::email_changed(current)),
-        EmailRequest::PasswordReset { email } => (email, text::password_reset()),
+        EmailRequest::PasswordReset { email, keys_revoked } => {
+            (email, text::password_reset(*keys_revoked))
+        }
         EmailRequest::AccountsDeactivated { customer, accounts } => {
             let Some(email) = address_of(emails, *customer).await? else { return Ok(None) };
             address = email;

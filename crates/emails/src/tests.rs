@@ -107,7 +107,7 @@ fn all() -> Vec<EmailContent> {
         text::change_email(link()),
         text::email_change_asked(&email("new@example.com")),
         text::email_changed(&email("new@example.com")),
-        text::password_reset(),
+        text::password_reset(false),
         text::accounts_deactivated(&["ada (platform_alpha)".to_owned(), "bob".to_owned()], link()),
         text::payment_failed("29.00 USD", Some(at()), link()),
         text::payment_failed("29.00 USD", None, link()),
@@ -191,7 +191,7 @@ fn the_only_address_in_an_email_is_that_of_the_service() {
 
 #[test]
 fn an_email_ends_with_who_operates_the_service_and_where_help_is() {
-    let words = text::password_reset();
+    let words = text::password_reset(false);
     let whole =
         brand("name = \"Acme\"\noperator = \"Acme Ltd\"\nsupport_email = \"help@acme.example\"");
 

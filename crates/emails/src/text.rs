@@ -134,13 +134,18 @@ pub(crate) fn reset_password(link: String) -> EmailContent {
     }
 }
 
-pub(crate) fn password_reset() -> EmailContent {
+pub(crate) fn password_reset(keys_revoked: bool) -> EmailContent {
+    let ended = if keys_revoked {
+        "Your email address is confirmed. Everything that was set up before no longer gives access: the old password, API keys and signed-in browsers."
+    } else {
+        "You were signed out of every browser. API keys keep working."
+    };
     EmailContent {
         subject: "Your password was changed",
         paragraphs: vec![
             "The password of the account with this email address was changed with a link that we emailed to it."
                 .to_owned(),
-            "You were signed out of every browser. API keys keep working.".to_owned(),
+            ended.to_owned(),
         ],
         action: None,
         otherwise: "If this wasn't you, someone else may have access to your email. Secure your mailbox, then set a new password.".into(),

@@ -12,7 +12,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
 use domain::job::{AddressChange, JobKind};
 use domain::mail::LinkPurpose;
-use domain::token::SecretToken;
+use domain::token::{SecretToken, TokenHash};
 use emails::EmailRequest;
 use failures::Failure;
 use runtime::audit::{self, AuditRecord};
@@ -28,6 +28,7 @@ use transport::neighbourhood_text;
 use transport::network_of;
 
 use crate::IdentityState;
+use crate::link_proof::{LinkProof, LinkUser};
 use crate::passwords::{self, HashRequester};
 
 /// An address that has just been confirmed.
@@ -39,6 +40,8 @@ pub struct ConfirmedAddress {
     pub email: Email,
     /// The trial credits granted with it.
     pub granted: Credits,
+    /// Whether a new password was set with it, which ended every key and session.
+    pub is_password_new: bool,
 }
 
 /// The link with this token, if it exists. Checking a link does not consume it.
@@ -47,20 +50,25 @@ pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<EmailL
     Ok(store::mail_links::find(&identity.store, &token.hash(), identity.clock.now()).await?)
 }
 
-/// Uses a link to confirm an address, and grants a pending trial.
-pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedAddress, Failure> {
-    let token = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?;
-    let (hash, now) = (token.hash(), identity.clock.now());
-    let link = store::mail_links::find(&identity.store, &hash, now).await?;
-    let jobs = link.as_ref().map(|link| notices(identity, link)).unwrap_or_default();
-    let entry = link.as_ref().and_then(|link| record(identity, link));
+/// Uses a link to confirm an address, and grants a pending trial. `ip` is the caller's address, and
+/// `proof` what shows who it is.
+pub async fn confirm(
+    identity: &IdentityState,
+    ip: IpAddr,
+    token: &str,
+    proof: LinkProof,
+) -> Result<ConfirmedAddress, Failure> {
+    let is_wanted = |purpose| purpose != LinkPurpose::ResetPassword;
+    let (hash, link) = open_link(identity, token, is_wanted).await?;
+    let user = proof.check(identity, ip, &link).await?;
+    let is_password_new = matches!(user, LinkUser::Owner(_));
+    let jobs = notices(identity, &link, is_password_new);
+    let now = identity.clock.now();
+    let entry = record(identity, &link, is_password_new);
     let confirming = EmailConfirmation {
         hash: &hash,
-        trial: TrialGrant {
-            entry: EntryId::new(now, identity.random.bytes()),
-            credits: Credits::from_whole(identity.config.credits.trial),
-            expires_at: ExpirySection::after(identity.config.credits.expiry.trial_days, now),
-        },
+        trial: trial(identity),
+        lasting: user.lasting(&link),
         jobs: &jobs,
         entry: entry.as_ref(),
         now,
@@ -68,7 +76,7 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedA
     match store::confirmations::confirm(&identity.store, &confirming).await? {
         ConfirmationOutcome::Confirmed { customer, email, granted } => {
             identity.jobs.wake();
-            Ok(ConfirmedAddress { customer, email, granted })
+            Ok(ConfirmedAddress { customer, email, granted, is_password_new })
         }
         ConfirmationOutcome::NotOpen(state) => Err(not_open(state)),
         ConfirmationOutcome::EmailTaken => Err(Failure::EmailTaken),
@@ -76,32 +84,61 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedA
     }
 }
 
-/// The audit record of using a link. The first confirmation of an address is not recorded.
-fn record(identity: &IdentityState, link: &EmailLink) -> Option<AuditEntry> {
+/// The link with this token, if it is open and for a wanted purpose. Hashing a password is slow, so
+/// links are checked before.
+async fn open_link(
+    identity: &IdentityState,
+    token: &str,
+    is_wanted: impl Fn(LinkPurpose) -> bool,
+) -> Result<(TokenHash, EmailLink), Failure> {
+    let hash = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?.hash();
+    let link = store::mail_links::find(&identity.store, &hash, identity.clock.now()).await?;
+    let link = link.filter(|link| is_wanted(link.purpose)).ok_or(Failure::UnknownLink)?;
+    if link.state == LinkState::Open { Ok((hash, link)) } else { Err(not_open(link.state)) }
+}
+
+fn trial(identity: &IdentityState) -> TrialGrant {
+    let (now, credits) = (identity.clock.now(), &identity.config.credits);
+    TrialGrant {
+        entry: EntryId::new(now, identity.random.bytes()),
+        credits: Credits::from_whole(credits.trial),
+        expires_at: ExpirySection::after(credits.expiry.trial_days, now),
+    }
+}
+
+/// The audit record of using a link. The first confirmation of an address by its customer is not
+/// recorded.
+fn record(identity: &IdentityState, link: &EmailLink, is_password_new: bool) -> Option<AuditEntry> {
     let (action, details) = match link.purpose {
-        LinkPurpose::ConfirmEmail => return None,
-        LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, json!({"email": link.email.as_str()})),
-        LinkPurpose::ResetPassword => (audit::PASSWORD_RESET, json!({})),
+        LinkPurpose::ConfirmEmail if !is_password_new => return None,
+        LinkPurpose::ChangeEmail if !is_password_new => {
+            (audit::EMAIL_CHANGED, json!({"email": link.email.as_str()}))
+        }
+        _ if link.is_customer_confirmed => (audit::PASSWORD_RESET, json!({})),
+        _ => (audit::PASSWORD_RESET, json!({"email_confirmed": true, "keys_revoked": true})),
     };
     let actor = audit::MAILED_LINK.to_owned();
     let record = AuditRecord { customer: link.customer, actor, action, details };
     Some(record.now(&identity.clock, &identity.random))
 }
 
-/// Jobs that notify the previous address of a change, and send the new one to the payment
-/// processor.
-fn notices(identity: &IdentityState, link: &EmailLink) -> Vec<NewJob> {
-    match link.purpose {
-        LinkPurpose::ChangeEmail => {
-            let (email, current) = (link.current_email.clone(), link.email.clone());
-            let letter = EmailRequest::EmailChanged { email, current };
-            vec![
-                emails::job(&identity.jobs, &letter),
-                identity.jobs.job(JobKind::UpdateEmail, &AddressChange { customer: link.customer }),
-            ]
-        }
-        LinkPurpose::ConfirmEmail | LinkPurpose::ResetPassword => Vec::new(),
+/// Jobs that notify the owner of a new password and the previous address of a change, and send the
+/// new one to the payment processor.
+fn notices(identity: &IdentityState, link: &EmailLink, is_password_new: bool) -> Vec<NewJob> {
+    let mut jobs = Vec::new();
+    if link.purpose == LinkPurpose::ChangeEmail {
+        let (email, current) = (link.current_email.clone(), link.email.clone());
+        let letter = EmailRequest::EmailChanged { email, current };
+        jobs.push(emails::job(&identity.jobs, &letter));
+        let change = AddressChange { customer: link.customer };
+        jobs.push(identity.jobs.job(JobKind::UpdateEmail, &change));
     }
+    if is_password_new {
+        let (email, keys_revoked) = (link.email.clone(), !link.is_customer_confirmed);
+        let letter = EmailRequest::PasswordReset { email, keys_revoked };
+        jobs.push(emails::job(&identity.jobs, &letter));
+    }
+    jobs
 }
 
 /// Sends the confirmation email again. `ip` is the caller's address.
@@ -126,41 +163,37 @@ pub async fn forgot_password(
     enqueue(identity, &EmailRequest::ResetPassword { email, asked_by }).await
 }
 
-/// Uses a link to set a password; every session of the customer ends. `ip` is the caller's address.
+/// Uses a link to set a password; every session of the customer ends. If the address was not
+/// confirmed, this confirms it, and every key ends as well. `ip` is the caller's address.
+/// Returns whether it confirmed the address.
 pub async fn reset_password(
     identity: &IdentityState,
     ip: IpAddr,
     token: &str,
     password: String,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     if let Some(problem) = web::fields::problem_of_new("new_password", &password) {
         return Err(problem.into());
     }
-    let token = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?;
-    let (hash, now) = (token.hash(), identity.clock.now());
-    // Hashing is slow, so the link is checked first.
-    let link = store::mail_links::find(&identity.store, &hash, now).await?;
-    let link = link.filter(|link| link.purpose == LinkPurpose::ResetPassword);
-    let link = link.ok_or(Failure::UnknownLink)?;
-    if link.state != LinkState::Open {
-        return Err(not_open(link.state));
-    }
+    let is_wanted = |purpose| purpose == LinkPurpose::ResetPassword;
+    let (hash, link) = open_link(identity, token, is_wanted).await?;
     let requester = HashRequester::Known(link.customer, ip);
     let password = passwords::hash(identity, requester, password).await?;
-    let entry = record(identity, &link);
-    let jobs = [emails::job(&identity.jobs, &EmailRequest::PasswordReset { email: link.email })];
+    let entry = record(identity, &link, true);
+    let jobs = notices(identity, &link, true);
     let resetting = PasswordReset {
         hash: &hash,
         password: &password,
+        trial: trial(identity),
         jobs: &jobs,
         entry: entry.as_ref(),
         network: &neighbourhood_text(ip),
-        now,
+        now: identity.clock.now(),
     };
     match store::password_resets::reset(&identity.store, &resetting).await? {
         PasswordResetOutcome::Done { .. } => {
             identity.jobs.wake();
-            Ok(())
+            Ok(!link.is_customer_confirmed)
         }
         PasswordResetOutcome::NotOpen(state) => Err(not_open(state)),
         PasswordResetOutcome::NotFound => Err(Failure::UnknownLink),

@@ -2,6 +2,7 @@
 //! of operators.
 
 pub mod email_flows;
+pub mod link_proof;
 pub mod login;
 pub mod mail_limits;
 pub mod passwords;

@@ -9,6 +9,7 @@ use domain::time::Timestamp;
 use domain::token::TokenHash;
 
 use crate::audit::{self, AuditEntry};
+use crate::ended_credentials::{self, LastingCredentials};
 use crate::jobs::{self, NewJob};
 use crate::ledger::{self, CreditGrant, CreditGrantOutcome};
 use crate::mail_links::{self, EmailLink, LinkState};
@@ -23,6 +24,8 @@ pub struct EmailConfirmation<'a> {
     pub hash: &'a TokenHash,
     /// The trial's grant, if one is pending.
     pub trial: TrialGrant,
+    /// What of the customer's credentials lasts.
+    pub lasting: LastingCredentials<'a>,
     /// Jobs to enqueue on success, such as a notice to the previous address.
     pub jobs: &'a [NewJob],
     /// The audit entry to write on success.
@@ -64,7 +67,7 @@ pub enum ConfirmationOutcome {
 }
 
 /// Uses a link to confirm the address it was sent to, once, and grants a pending trial. All other
-/// links for the same purpose become used.
+/// links for the same purpose become used, and the credentials that do not last end.
 pub async fn confirm(
     store: &Store,
     confirming: &EmailConfirmation<'_>,
@@ -93,6 +96,7 @@ pub async fn confirm(
         Err(error) => return Err(error),
     }
     mail_links::use_up(&mut tx, link.customer, link.purpose, now).await?;
+    ended_credentials::end_others(&mut tx, link.customer, &confirming.lasting, now).await?;
     let granted = end_trial(&mut tx, &link, confirming.trial, now).await?;
     jobs::insert_all(&mut tx, confirming.jobs).await?;
     if let Some(entry) = confirming.entry {
@@ -111,7 +115,7 @@ async fn change(tx: &mut Tx, link: &EmailLink, now: Timestamp) -> Result<(), Sto
 
 /// Grants a pending trial, unless the mailbox has had one under any address. Either way it is no
 /// longer pending.
-async fn end_trial(
+pub(crate) async fn end_trial(
     tx: &mut Tx,
     link: &EmailLink,
     trial: TrialGrant,

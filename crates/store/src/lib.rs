@@ -32,6 +32,7 @@ mod dialect;
 mod direct;
 mod disk;
 pub mod email_changes;
+pub mod ended_credentials;
 pub mod ended_subscriptions;
 pub mod erasure;
 mod error;

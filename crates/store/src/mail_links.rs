@@ -11,7 +11,7 @@ use domain::token::TokenHash;
 
 use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers};
+use crate::{Store, StoreError, customers, ended_credentials};
 
 /// A link to be stored.
 #[derive(Debug, Clone)]
@@ -39,6 +39,8 @@ pub struct EmailLink {
     pub email: Email,
     /// The customer's current address.
     pub current_email: Email,
+    /// Whether the customer has confirmed an address before.
+    pub is_customer_confirmed: bool,
     /// When it expires.
     pub expires_at: Timestamp,
     /// Whether it can still be used.
@@ -99,7 +101,8 @@ pub async fn delete_ended(store: &Store, before: Timestamp) -> Result<u64, Store
     Ok(deleted)
 }
 
-/// The link with this token, with its customer's row locked until the transaction ends.
+/// The link with this token, with the rows of its customer and the customer's keys locked until the
+/// transaction ends.
 pub(crate) async fn lock(
     tx: &mut Tx,
     hash: &TokenHash,
@@ -107,7 +110,9 @@ pub(crate) async fn lock(
 ) -> Result<Option<EmailLink>, StoreError> {
     const OWNER: &str = "select customer_id from mail_links where hash = $1";
     let Some(owner) = tx.row(OWNER, &[hash.into()]).await? else { return Ok(None) };
-    lock_customer(tx, owner.parse("customer_id", "mail_links")?).await?;
+    let customer = owner.parse("customer_id", "mail_links")?;
+    ended_credentials::lock_keys(tx, customer).await?;
+    lock_customer(tx, customer).await?;
     read(tx, hash, now).await
 }
 
@@ -158,10 +163,9 @@ fn link(row: &SqlRow, now: Timestamp) -> Result<EmailLink, StoreError> {
         (row.parse("email", "mail_links")?, row.parse("current_email", "customers")?);
     let wanted: Option<Email> = row.parse_optional("wanted_email", "email_changes")?;
     let is_closed = row.optional_time("disabled_at")?.is_some();
+    let is_customer_confirmed = row.optional_time("email_verified_at")?.is_some();
     let is_wanted = match purpose {
-        LinkPurpose::ConfirmEmail => {
-            email == current && row.optional_time("email_verified_at")?.is_none()
-        }
+        LinkPurpose::ConfirmEmail => email == current && !is_customer_confirmed,
         LinkPurpose::ChangeEmail => wanted.as_ref() == Some(&email),
         LinkPurpose::ResetPassword => email == current,
     };
@@ -180,6 +184,7 @@ fn link(row: &SqlRow, now: Timestamp) -> Result<EmailLink, StoreError> {
         purpose,
         email,
         current_email: current,
+        is_customer_confirmed,
         expires_at,
         state,
     })

@@ -7,7 +7,9 @@ use domain::time::Timestamp;
 use domain::token::TokenHash;
 
 use crate::audit::{self, AuditEntry};
-use crate::customers::PasswordHash;
+use crate::confirmations::{self, TrialGrant};
+use crate::customers::{self, PasswordHash};
+use crate::ended_credentials::{self, LastingCredentials};
 use crate::jobs::{self, NewJob};
 use crate::mail_links::{self, LinkState};
 use crate::{Store, StoreError, email_changes, login_networks, sessions};
@@ -19,6 +21,8 @@ pub struct PasswordReset<'a> {
     pub hash: &'a TokenHash,
     /// The new password.
     pub password: &'a PasswordHash,
+    /// The trial's grant, if the reset confirms the address and a trial is pending.
+    pub trial: TrialGrant,
     /// Jobs to enqueue on success, such as a notice.
     pub jobs: &'a [NewJob],
     /// The audit entry to write on success.
@@ -47,7 +51,7 @@ pub enum PasswordResetOutcome {
 
 /// Uses a link to replace a password, once. Ends all of the customer's sessions, marks all other
 /// links of this kind as used, and cancels a pending change of address, because an attacker may
-/// have requested it.
+/// have requested it. If the address was not confirmed, the link confirms it, and keys end as well.
 pub async fn reset(
     store: &Store,
     resetting: &PasswordReset<'_>,
@@ -70,6 +74,12 @@ pub async fn reset(
     mail_links::use_up(&mut tx, link.customer, LinkPurpose::ResetPassword, now).await?;
     email_changes::cancel(&mut tx, link.customer, now).await?;
     sessions::end_all_in(&mut tx, link.customer).await?;
+    if !link.is_customer_confirmed {
+        let lasting = LastingCredentials::Nothing(resetting.password);
+        ended_credentials::end_others(&mut tx, link.customer, &lasting, now).await?;
+        customers::set_email(&mut tx, link.customer, &link.email, now).await?;
+        confirmations::end_trial(&mut tx, &link, resetting.trial, now).await?;
+    }
     login_networks::remember(&mut tx, link.customer, resetting.network, now).await?;
     jobs::insert_all(&mut tx, resetting.jobs).await?;
     if let Some(entry) = resetting.entry {

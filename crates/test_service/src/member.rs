@@ -32,6 +32,21 @@ impl TestApp {
         Member { customer, email: email.to_owned() }
     }
 
+    /// Registers a customer, which confirms its address with its key.
+    pub async fn confirmed(&self, email: &str) -> Member {
+        let member = self.member(email).await;
+        self.confirm(&member.customer.key, email).await;
+        member
+    }
+
+    /// Uses the newest link that was emailed to an address, with a key of its customer.
+    pub async fn confirm(&self, key: &str, email: &str) -> Reply {
+        let link = json!({"token": self.mailed_token(email).await});
+        let reply = self.with_key(key).post("/v1/auth/email/verify", &link).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply
+    }
+
     /// Grants credits to a customer, as staff do.
     pub async fn grant(&self, customer: &Customer, credits: i64) {
         let grant = json!({

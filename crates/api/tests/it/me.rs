@@ -45,8 +45,7 @@ async fn a_new_address_is_valid_once_its_link_is_used() {
         assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 200);
         assert_eq!(app.try_log_in("ada@new.example", PASSWORD).await.status, 401);
         let token = app.mailed_token("ada@new.example").await;
-        let confirmed =
-            app.anonymous().post("/v1/auth/email/verify", &json!({"token": token})).await;
+        let confirmed = browser.post("/v1/auth/email/verify", &json!({"token": token})).await;
         assert_eq!(confirmed.status, 200, "{}", confirmed.text());
         let shown = browser.get(ME).await.json();
         assert_eq!(

@@ -2,6 +2,7 @@
 //! state of a link has its message.
 
 use test_service::Page;
+use test_service::member::PASSWORD;
 use test_service::{Client, Reply, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
@@ -59,14 +60,96 @@ async fn the_emailed_page_confirms_the_address_when_its_button_is_pressed() {
             assert_page(confirm_page(&app, &token).await, 200, ADA);
         }
         assert_eq!(balance().await, 0);
-        let done = submit(&app, "/console/confirm", &[("token", &token)]).await;
+        let alone = submit(&app, "/console/confirm", &[("token", &token)]).await;
+        assert_page(alone, 422, "Enter a new password.");
+        let fields = [("token", token.as_str()), ("current_password", PASSWORD)];
+        let done = submit(&app, "/console/confirm", &fields).await;
 
         assert_page(done, 200, "500 credits of your free trial");
-        assert_eq!(balance().await, 500);
+        assert_eq!(balance().await, 500, "the key of the registration keeps working");
         let again = submit(&app, "/console/confirm", &[("token", &token)]).await;
         assert_page(again, 409, "has already been used");
         assert_page(confirm_page(&app, &token).await, 409, "has already been used");
         assert_eq!(balance().await, 500);
+        app
+    })
+    .await;
+}
+
+/// The page that confirms says what confirming needs and ends, for whoever opens it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_first_confirmation_knows_the_customer_or_asks_for_a_password() {
+    const CONFIRM: &str = "/console/confirm";
+    with_app(async |app| {
+        let member = app.member(ADA).await;
+        let eve = app.browser_of(&app.member("eve@example.com").await).await;
+        let signed_in = app.browser_of(&member).await;
+        let token = app.mailed_token(ADA).await;
+        let link = format!("{CONFIRM}?token={token}");
+        let send = async |fields: &[(&str, &str)]| {
+            let page = eve.open(&link).await;
+            eve.submit(&page, CONFIRM, fields).await
+        };
+
+        let known = signed_in.open(&link).await;
+        known.assert(200, "You stay signed in here").assert_not("New password");
+        let unknown = eve.open(&link).await;
+        unknown.assert(200, "Set a new password to take over the account");
+        unknown.assert(200, "Enter the password that you chose").assert_not("You stay signed in");
+        send(&[("current_password", NEW)]).await.assert(422, "isn’t the password of the account");
+        send(&[("new_password", NEW), ("repeated", "other")]).await.assert(422, "not the same");
+        let short = [("new_password", "short"), ("repeated", "short")];
+        send(&short).await.assert(422, "The password must have 8 to 128");
+        let done = send(&[("new_password", NEW), ("repeated", NEW)]).await;
+
+        done.assert(200, "The old password, API keys and signed-in browsers no longer work");
+        assert_eq!(done.link("Sign in"), "/console/login");
+        assert_eq!(signed_in.open("/console").await.status(), 303);
+        assert_eq!(app.with_key(&member.customer.key).get("/v1/whoami").await.status, 401);
+        assert_eq!(app.try_log_in(ADA, NEW).await.status, 200);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_signed_in_customer_confirms_with_its_session() {
+    with_app(async |app| {
+        let member = app.member(ADA).await;
+        let browser = app.browser_of(&member).await;
+        let link = format!("/console/confirm?token={}", app.mailed_token(ADA).await);
+
+        let page = browser.open(&link).await;
+        let done = browser.submit(&page, "/console/confirm", &[]).await;
+
+        done.assert(200, "500 credits").assert_not("no longer work");
+        browser.open("/console").await.assert(200, "");
+        assert_eq!(app.with_key(&member.customer.key).get("/v1/whoami").await.status, 200);
+        app
+    })
+    .await;
+}
+
+/// A change of a confirmed address asks a browser that is not signed in for the password.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_change_of_address_asks_a_stranger_for_the_password() {
+    with_app(async |app| {
+        let member = app.confirmed(ADA).await;
+        let browser = app.browser_of(&member).await;
+        let change = serde_json::json!({"email": "ada@new.example", "current_password": PASSWORD});
+        let asked = app.signed_in(&member).await.json("PATCH", "/v1/auth/me", &change).await;
+        assert_eq!(asked.status, 200, "{}", asked.text());
+        let link = format!("/console/confirm?token={}", app.mailed_token("ada@new.example").await);
+
+        let known = browser.open(&link).await;
+        known.assert(200, "instead of the previous one").assert_not("Password");
+        let page = app.browser().open(&link).await;
+        page.assert(200, "You aren’t signed in to this account here").assert_not("New password");
+        let fields = [("current_password", PASSWORD)];
+        let done = app.browser().submit(&page, "/console/confirm", &fields).await;
+
+        done.assert(200, "ada@new.example");
+        browser.open("/console").await.assert(200, "");
         app
     })
     .await;
@@ -103,7 +186,7 @@ async fn a_form_is_accepted_only_from_one_of_our_pages() {
         assert_eq!(json.send("POST", "/console/confirm", Some(body)).await.status, 415);
 
         assert_page(confirm_page(&app, &token).await, 200, ADA);
-        assert_eq!(post(&ours, "/console/confirm", &fields).await.status, 200);
+        assert_eq!(post(&ours, "/console/confirm", &fields).await.status, 422);
         app
     })
     .await;
@@ -150,7 +233,7 @@ async fn text_from_an_address_is_never_part_of_a_page() {
     assert_page(asked, 422, "must be an address such as");
     let passwords = [("token", "\"><script>"), ("new_password", "a"), ("repeated", "b")];
     let set = submit(&app, "/console/reset", &passwords).await;
-    assert_page(set, 422, "The two passwords are not the same");
+    assert_page(set, 404, "This link isn’t known");
     app.end().await;
 }
 

@@ -112,14 +112,18 @@ async fn the_credits_of_the_trial_come_with_the_emailed_link_and_once() {
         let token = app.mailed_token(ADA).await;
         let link = format!("/console/confirm?token={token}");
 
-        // The link may be opened in another browser, by a mail program or by its virus scanner.
+        // The link may be opened in another browser, which is not signed in, by a mail program or by its virus scanner.
         let page = app.browser().open(&link).await;
         app.browser().open(&link).await;
         assert_eq!(credits().await, Some(0), "opening it changes nothing");
-        let done = app.browser().submit(&page, "/console/confirm", &[]).await;
-        let again = app.browser().submit(&page, "/console/confirm", &[]).await;
+        let fields = [("current_password", PASSWORD)];
+        let done = app.browser().submit(&page, "/console/confirm", &fields).await;
+        let again = app.browser().submit(&page, "/console/confirm", &fields).await;
 
-        assert_eq!(credits().await, Some(500), "{}", done.words());
+        done.assert(200, "500 credits");
+        browser.open("/console").await.assert(303, "");
+        browser.post("/console/login", &[("email", ADA), ("password", PASSWORD)]).await;
+        assert_eq!(credits().await, Some(500));
         assert_ne!(again.words(), done.words(), "it is said that the link was used");
         browser.open("/console").await.assert(200, "500 credits").assert_not("Confirm your email");
         app

@@ -11,6 +11,7 @@ use runtime::Random;
 use runtime::sealing::{Keyring, MasterKey};
 use store::confirmations::{self, ConfirmationOutcome, EmailConfirmation, TrialGrant};
 use store::email_changes::EmailChange;
+use store::ended_credentials::LastingCredentials;
 
 use crate::service::{BASE, NOW, TestService, address, link};
 
@@ -40,7 +41,8 @@ async fn confirm(service: &TestService, mail: &OutgoingMail) {
     let trial =
         TrialGrant { entry: EntryId::new(NOW, [8; 10]), credits: Credits::ZERO, expires_at: None };
     let (hash, jobs) = (&token.hash(), &[]);
-    let confirming = EmailConfirmation { hash, trial, jobs, entry: None, now: NOW };
+    let lasting = LastingCredentials::Everything;
+    let confirming = EmailConfirmation { hash, trial, lasting, jobs, entry: None, now: NOW };
     let outcome = confirmations::confirm(&service.emails.store, &confirming).await.unwrap();
     assert!(matches!(outcome, ConfirmationOutcome::Confirmed { .. }), "{outcome:?}");
 }

@@ -39,7 +39,7 @@ async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_tr
         assert_eq!(mails.len(), 1, "{mails:?}");
         let link = mails[0]["links"][0].as_str().unwrap();
         assert_eq!(link, format!("http://127.0.0.1:8080/console/confirm?token={token}"));
-        let confirmed = confirm(&app.anonymous(), &token).await;
+        let confirmed = confirm(&app.with_key(&member.customer.key), &token).await;
 
         assert_eq!(confirmed.status, 200, "{}", confirmed.text());
         let said = json!({
@@ -48,7 +48,7 @@ async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_tr
         });
         assert_eq!(confirmed.json(), said);
         assert_eq!(standing(&app, &member).await, (500, true));
-        let again = confirm(&app.anonymous(), &token).await;
+        let again = confirm(&app.with_key(&member.customer.key), &token).await;
         assert_eq!(again.failure(), (409, "link_used".to_owned()));
         assert_eq!(standing(&app, &member).await, (500, true));
         app
@@ -62,7 +62,7 @@ async fn a_granted_trial_is_shown_as_it_was_granted() {
     with_app(async |mut app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
-        assert_eq!(confirm(&app.anonymous(), &token).await.status, 200);
+        assert_eq!(confirm(&app.with_key(&member.customer.key), &token).await.status, 200);
 
         app.stop_service().await;
         app.start_service(|config| config.credits.trial = 50).await.unwrap();
@@ -94,7 +94,7 @@ async fn checking_a_link_five_times_confirms_nothing() {
         }
 
         assert_eq!(standing(&app, &member).await, (0, false));
-        assert_eq!(confirm(&app.anonymous(), &token).await.status, 200);
+        assert_eq!(confirm(&app.with_key(&member.customer.key), &token).await.status, 200);
         let seen = look(&app, &token).await;
         assert_eq!((&seen["state"], &seen["email"]), (&json!("used"), &Value::Null));
         app
@@ -107,7 +107,7 @@ async fn fifty_concurrent_confirmations_count_once() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
-        let client = app.anonymous();
+        let client = app.with_key(&member.customer.key);
 
         let replies = at_once((0..50).map(|_| {
             let (client, token) = (client.clone(), token.clone());
@@ -131,14 +131,14 @@ async fn a_link_expires_after_24_hours_and_another_one_can_be_requested() {
         let late = app.mailed_token("ada@example.com").await;
         app.advance_seconds(86_400);
 
-        let refused = confirm(&app.anonymous(), &late).await;
+        let refused = confirm(&app.with_key(&member.customer.key), &late).await;
         assert_eq!(refused.failure(), (410, "link_expired".to_owned()));
         assert_eq!(look(&app, &late).await["state"], "expired");
         assert_eq!(resend(&app.anonymous(), "Ada@Example.com").await.status, 202);
         let fresh = app.mailed_token("ada@example.com").await;
 
         assert_ne!(fresh, late);
-        assert_eq!(confirm(&app.anonymous(), &fresh).await.status, 200);
+        assert_eq!(confirm(&app.with_key(&member.customer.key), &fresh).await.status, 200);
         assert_eq!(standing(&app, &member).await, (500, true));
         app
     })
@@ -154,9 +154,9 @@ async fn of_two_links_for_one_address_only_one_works() {
         resend(&app.anonymous(), "ada@example.com").await;
         let second = app.mailed_token("ada@example.com").await;
 
-        assert_eq!(confirm(&app.anonymous(), &first).await.status, 200);
+        assert_eq!(confirm(&app.with_key(&member.customer.key), &first).await.status, 200);
 
-        let other = confirm(&app.anonymous(), &second).await;
+        let other = confirm(&app.with_key(&member.customer.key), &second).await;
         assert_eq!(other.failure(), (409, "link_used".to_owned()));
         assert_eq!(standing(&app, &member).await, (500, true));
         app
@@ -190,15 +190,18 @@ async fn an_invalid_link_confirms_nothing() {
     .await;
 }
 
-/// A link belongs to its customer, whichever key is sent with it.
+/// A link belongs to its customer: the key of another one neither takes nor confirms it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_confirms_its_own_customer_only() {
     with_app(async |app| {
         let (ada, eve) = (app.member("ada@example.com").await, app.member("eve@example.com").await);
         let token = app.mailed_token("ada@example.com").await;
 
-        let reply = confirm(&app.with_key(&eve.customer.key), &token).await;
+        let refused = confirm(&app.with_key(&eve.customer.key), &token).await;
+        let reply = confirm(&app.with_key(&ada.customer.key), &token).await;
 
+        let missing = [("body.new_password".to_owned(), "missing".to_owned())];
+        assert_eq!(refused.wrong_fields(), missing);
         assert_eq!(reply.json()["customer_id"], ada.customer.id.as_str());
         assert_eq!(standing(&app, &ada).await, (500, true));
         assert_eq!(standing(&app, &eve).await, (0, false));
@@ -213,9 +216,9 @@ async fn a_link_confirms_its_own_customer_only() {
 async fn asking_for_an_email_reveals_nothing_about_an_address() {
     with_app(async |app| {
         app.member("waits@example.com").await;
-        app.member("done@example.com").await;
+        let done = app.member("done@example.com").await;
         let token = app.mailed_token("done@example.com").await;
-        confirm(&app.anonymous(), &token).await;
+        confirm(&app.with_key(&done.customer.key), &token).await;
 
         let mut answers = Vec::new();
         for email in ["waits@example.com", "done@example.com", "nobody@example.com"] {
@@ -268,9 +271,9 @@ async fn an_address_gets_three_emails_an_hour_and_the_response_reveals_nothing()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_again_for_a_confirmed_address_does_not_block_its_password_reset_emails() {
     with_app(async |app| {
-        app.member("ada@example.com").await;
+        let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
-        assert_eq!(confirm(&app.anonymous(), &token).await.status, 200);
+        assert_eq!(confirm(&app.with_key(&member.customer.key), &token).await.status, 200);
 
         for _ in 0..10 {
             assert_eq!(resend(&app.anonymous(), "ada@example.com").await.status, 202);
@@ -315,20 +318,21 @@ async fn the_trials_that_a_network_starts_in_a_day_are_limited() {
                 let form = json!({"email": email, "password": "correct horse battery"});
                 let reply = client.post("/v1/auth/register", &form).await;
                 assert_eq!(reply.status, 201, "{}", reply.text());
-                let trial = reply.json()["trial"].clone();
-                (email, trial)
+                let made = reply.json();
+                let key = made["api_key"].as_str().unwrap().to_owned();
+                (email, made["trial"].clone(), key)
             };
             let pending = json!({"state": "pending", "credits": 500});
             let none = json!({"state": "none", "credits": 0});
 
             assert_eq!(from("203.0.113.7", 1).await.1, pending);
             assert_eq!(from("203.0.113.7", 2).await.1, pending);
-            let (email, third) = from("203.0.113.7", 3).await;
+            let (email, third, key) = from("203.0.113.7", 3).await;
             assert_eq!(third, none);
             assert_eq!(from("203.0.113.8", 4).await.1, pending);
             // Its address can be confirmed like any other.
             let token = app.mailed_token(&email).await;
-            let confirmed = confirm(&app.anonymous(), &token).await.json();
+            let confirmed = confirm(&app.with_key(&key), &token).await.json();
             assert_eq!(confirmed["credits_granted"], 0);
             app.advance_seconds(86_400);
             assert_eq!(from("203.0.113.7", 5).await.1, pending);
@@ -354,9 +358,9 @@ async fn a_tagged_address_gets_no_second_trial() {
     with_app(async |app| {
         let mut granted = Vec::new();
         for email in ["ada@example.com", "ada+2@example.com"] {
-            app.member(email).await;
+            let member = app.member(email).await;
             let token = app.mailed_token(email).await;
-            let reply = confirm(&app.anonymous(), &token).await.json();
+            let reply = confirm(&app.with_key(&member.customer.key), &token).await.json();
             granted.push(reply["credits_granted"].as_i64().unwrap());
         }
 

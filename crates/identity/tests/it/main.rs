@@ -7,6 +7,7 @@
 )]
 
 mod email;
+mod hijacking;
 mod logins;
 mod password_reset;
 mod sessions;

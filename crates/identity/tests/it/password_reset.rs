@@ -26,7 +26,7 @@ async fn mailed(app: &TestApp, email: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_emailed_link_sets_a_password_once_and_ends_every_session() {
     with_app(async |app| {
-        let member = app.member("ada@example.com").await;
+        let member = app.confirmed("ada@example.com").await;
         let sessions = [app.session(&member).await, app.session(&member).await];
         let token = mailed(&app, "ada@example.com").await;
         let mail = app.mails_to("ada@example.com").await.pop().unwrap();

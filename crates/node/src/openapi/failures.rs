@@ -132,7 +132,10 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ),
     ("change_password", &[PASSWORD]),
     ("update_me", &[PASSWORD, &["email_taken", "too_many_mails"]]),
-    ("confirm_email", &[LINK, &["email_taken"]]),
+    (
+        "confirm_email",
+        &[LINK, PASSWORD, &["email_taken", "cross_site_request", "conflicting_customers"]],
+    ),
     ("resend_email_link", &[&["too_many_mails"]]),
     ("forgot_password", &[&["too_many_mails"]]),
     ("reset_password", &[LINK]),

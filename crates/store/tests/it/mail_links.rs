@@ -9,6 +9,7 @@ use domain::token::{SecretToken, TokenHash};
 use store::confirmations::{self, ConfirmationOutcome, EmailConfirmation, TrialGrant};
 use store::customers::{self, NewCustomer, PasswordHash};
 use store::email_changes::{self, EmailChange};
+use store::ended_credentials::LastingCredentials;
 use store::jobs::{self, NewJob};
 use store::ledger_pages::{self, LedgerQuery};
 use store::mail_links::{self, LinkState, NewEmailLink};
@@ -65,10 +66,14 @@ async fn link(
     try_link(store, customer, purpose, address).await.unwrap()
 }
 
-async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> ConfirmationOutcome {
+fn trial() -> TrialGrant {
     let entry = EntryId::new(NOON, unique());
-    let trial = TrialGrant { entry, credits: credits(500), expires_at: None };
-    let confirming = EmailConfirmation { hash, trial, jobs: &[], entry: None, now };
+    TrialGrant { entry, credits: credits(500), expires_at: None }
+}
+
+async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> ConfirmationOutcome {
+    let (trial, lasting) = (trial(), LastingCredentials::Everything);
+    let confirming = EmailConfirmation { hash, trial, lasting, jobs: &[], entry: None, now };
     confirmations::confirm(store, &confirming).await.unwrap()
 }
 
@@ -234,6 +239,7 @@ async fn a_link_works_only_for_its_purpose() {
     let resetting = |hash| PasswordReset {
         hash,
         password: &password,
+        trial: trial(),
         jobs: &[],
         entry: None,
         network: "192.0.2.0/24",
@@ -357,6 +363,7 @@ async fn a_password_reset_works_once_and_ends_pending_changes() {
             let resetting = PasswordReset {
                 hash: &mailed,
                 password: &password,
+                trial: trial(),
                 jobs: &job,
                 entry: None,
                 network: "192.0.2.0/24",

@@ -8,6 +8,7 @@
 //! control plane looks up keys and sessions each time; the data plane may use a cached key, because
 //! the hold checks it again.
 
+mod accompanying;
 pub mod cookie;
 pub mod csrf;
 pub mod device;
@@ -29,6 +30,7 @@ use store::authority::ChangeAuthority;
 use store::keys::PresentedKey;
 use store::sessions::Session;
 
+pub use accompanying::{Accompanying, AccompanyingCredentials};
 pub use page_visitor::{FormSecret, PageVisitor};
 pub use presented::{DelegatedKey, PresentedCredential, carries_key, key_hash};
 

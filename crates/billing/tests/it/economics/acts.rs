@@ -89,7 +89,7 @@ impl World {
     /// Uses the emailed link, perhaps for a second time.
     async fn confirm_email(&self) {
         let link = json!({"token": self.confirmation});
-        let reply = self.app.anonymous().post("/v1/auth/email/verify", &link).await;
+        let reply = self.client.post("/v1/auth/email/verify", &link).await;
         assert!(reply.status < 500, "{}", reply.text());
     }
 
