@@ -56,8 +56,8 @@ pub(crate) struct ConfirmationIn {
 }
 
 impl RequestBody for ConfirmationIn {
-    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
-        problems.new_password(fields, "new_password");
+    fn check(fields: &GoodFields<'_>, web: &WebState, problems: &mut FieldProblems) {
+        problems.new_password(fields, web, "new_password");
     }
 }
 

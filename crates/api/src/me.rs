@@ -173,14 +173,15 @@ pub(crate) struct PasswordIn {
     /// The current password.
     #[schema(max_length = 128, format = Password)]
     current_password: String,
-    /// The new password: 8 to 128 characters, used unchanged. Commonly used passwords are refused.
+    /// The new password: 8 to 128 characters, used unchanged. Passwords that attackers
+    /// try first are refused: common ones, sequences, the name of the service, the email address.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     new_password: String,
 }
 
 impl RequestBody for PasswordIn {
-    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
-        problems.new_password(fields, "new_password");
+    fn check(fields: &GoodFields<'_>, web: &WebState, problems: &mut FieldProblems) {
+        problems.new_password(fields, web, "new_password");
     }
 }
 

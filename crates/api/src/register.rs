@@ -37,7 +37,8 @@ pub(crate) struct Registration {
     /// The email address; letter case does not matter.
     #[schema(value_type = String, format = Email, example = "ada@example.com")]
     email: Email,
-    /// 8 to 128 characters, used unchanged. Commonly used passwords are refused.
+    /// 8 to 128 characters, used unchanged. Passwords that attackers
+    /// try first are refused: common ones, sequences, the name of the service, the email address.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     password: String,
     /// The name of the customer; up to 200 characters.
@@ -47,8 +48,8 @@ pub(crate) struct Registration {
 }
 
 impl RequestBody for Registration {
-    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
-        problems.new_password(fields, "password");
+    fn check(fields: &GoodFields<'_>, web: &WebState, problems: &mut FieldProblems) {
+        problems.new_password(fields, web, "password");
     }
 }
 

@@ -158,7 +158,7 @@ fn wrong_password(error: &Failure) -> Option<FormView> {
             let message = match (problem.kind, name.as_str()) {
                 (FieldErrorKind::Missing, "new_password") => "Enter a new password.".to_owned(),
                 (FieldErrorKind::Missing, _) => "Enter your password.".to_owned(),
-                _ => format!("The password {}.", problem.msg),
+                _ => problem.msg.clone(),
             };
             Some(FormView::default().mark(&name, message))
         }

@@ -80,7 +80,7 @@ async fn set_password(
             Ok(page(&stranger, StatusCode::OK, ResetStep::Done { ended_keys: is_first }))
         }
         Err(Failure::Invalid(problems)) => {
-            let said = problems.first().map(|problem| format!("The password {}.", problem.msg));
+            let said = problems.first().map(|problem| problem.msg.clone());
             let wrong = FormView::default().mark("new_password", said.unwrap_or_default());
             form(&stranger, token.to_owned(), wrong).await
         }

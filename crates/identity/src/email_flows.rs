@@ -172,11 +172,9 @@ pub async fn reset_password(
     token: &str,
     password: String,
 ) -> Result<bool, Failure> {
-    if let Some(problem) = web::fields::problem_of_new("new_password", &password) {
-        return Err(problem.into());
-    }
     let is_wanted = |purpose| purpose == LinkPurpose::ResetPassword;
     let (hash, link) = open_link(identity, token, is_wanted).await?;
+    passwords::check_new(identity, &password, &link.email)?;
     let requester = HashRequester::Known(link.customer, ip);
     let password = passwords::hash(identity, requester, password).await?;
     let entry = record(identity, &link, true);

@@ -54,9 +54,7 @@ impl LinkProof {
             if link.is_customer_confirmed {
                 return Err(not_now().into());
             }
-            if let Some(problem) = web::fields::problem_of_new("new_password", &new) {
-                return Err(problem.into());
-            }
+            passwords::check_new(identity, &new, &link.email)?;
             let requester = HashRequester::Known(link.customer, ip);
             return passwords::hash(identity, requester, new).await.map(LinkUser::Owner);
         }

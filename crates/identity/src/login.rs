@@ -132,10 +132,8 @@ pub async fn change_password(
     new: String,
     device: &SessionDevice,
 ) -> Result<NewLogin, Failure> {
-    if let Some(problem) = web::fields::problem_of_new("new_password", &new) {
-        return Err(problem.into());
-    }
     let customer = confirm(identity, id, current, device.ip).await?;
+    passwords::check_new(identity, &new, &customer.email)?;
     let hash = passwords::hash(identity, HashRequester::Known(id, device.ip), new).await?;
     let (session, token) = new_session(identity, customer.id, device);
     let record = AuditRecord {

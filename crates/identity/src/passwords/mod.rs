@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use argon2::password_hash::phc;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
-use domain::customer::PASSWORD_CHARS;
+use domain::customer::{Email, PASSWORD_CHARS};
 use domain::field_error::FieldErrorKind;
 use failures::Failure;
 use store::customers::PasswordHash;
+use web::fields::problem_of_new;
 
 pub use queue::{HashRequester, HashTurn};
 
@@ -109,6 +110,13 @@ pub fn check_length_of_given(field: &str, password: &str) -> Result<(), Failure>
     }
     let message = "must have at most 128 characters";
     Err(FieldProblem::new("body", field, FieldErrorKind::TooLong, message).into())
+}
+
+/// Refuses a new password that attackers guess first, for the field `new_password` and a customer
+/// with this address.
+pub fn check_new(identity: &IdentityState, password: &str, email: &Email) -> Result<(), Failure> {
+    let problem = problem_of_new(&identity.config, "new_password", password, Some(email));
+    problem.map_or(Ok(()), |problem| Err(problem.into()))
 }
 
 fn argon2() -> Result<Argon2<'static>, String> {

@@ -74,9 +74,13 @@ impl FieldProblems {
         self.add(FieldProblem::new("query", name, kind, message));
     }
 
-    /// Adds the problem of a field that cannot be a new password.
-    pub fn new_password(&mut self, fields: &GoodFields<'_>, field: &str) {
-        let problem = fields.text(field).and_then(|text| problem_of_new(field, text));
+    /// Adds the problem of a field that cannot be a new password, for the field `email` if there is
+    /// one.
+    pub fn new_password(&mut self, fields: &GoodFields<'_>, web: &WebState, field: &str) {
+        let email = fields.parsed("email");
+        let problem = fields
+            .text(field)
+            .and_then(|text| problem_of_new(&web.config, field, text, email.as_ref()));
         if let Some(problem) = problem {
             self.add(problem);
         }
