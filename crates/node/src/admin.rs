@@ -22,7 +22,7 @@ use web::error::ApiError;
 use web::middleware::request_id::RequestLabel;
 use web::request_log::{LineOnDrop, RequestRecord};
 
-use crate::admin_access::{AdminListener, Refused, is_staff};
+use crate::admin_access::{AdminListener, Refused, is_staff, limit_tries};
 use crate::command_body::CommandBody;
 use crate::operator_routes;
 use crate::state::NodeState;
@@ -33,7 +33,8 @@ pub(crate) fn router(admin: AdminListener) -> Router {
         .route("/commands", post(run_command))
         .route("/commands/operator", post(operator_routes::run_command))
         .route("/commands/operator/export", post(operator_routes::export_customer))
-        .route("/reconcile", post(reconcile));
+        .route("/reconcile", post(reconcile))
+        .route_layer(from_fn_with_state(admin.clone(), limit_tries));
     served(probes().merge(staff), admin)
 }
 

@@ -5,6 +5,7 @@
 //! an operator sees all mistakes together.
 
 mod access;
+mod admin;
 pub mod billing;
 pub mod brand;
 mod brand_color;
@@ -34,6 +35,7 @@ pub mod tax;
 mod writing;
 
 pub use access::{PasswordsSection, SessionsSection};
+pub use admin::AdminSection;
 pub use exports::ExportsSection;
 pub use gateway::{PlatformDriftSection, PlatformRefusalsSection};
 pub use layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
@@ -43,9 +45,7 @@ pub use rate_limits::RateLimitsSection;
 pub use retention::RetentionSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
-pub use sections::{
-    AdminSection, CreditsSection, DatabaseSection, ExpirySection, LogFormat, LogSection,
-};
+pub use sections::{CreditsSection, DatabaseSection, ExpirySection, LogFormat, LogSection};
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,5 @@
 //! The smaller sections of the configuration.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,48 +11,6 @@ use secrecy::SecretString;
 
 use super::billing::SlotPrices;
 use super::problem::ConfigProblem;
-
-/// `[admin]`: the private listeners.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct AdminSection {
-    /// Address and port of the admin listener.
-    pub listen: SocketAddr,
-    /// Address and port of the listener for probes, with readiness, liveness and metrics only.
-    /// `None`: there is no such listener.
-    #[serde(
-        deserialize_with = "optional_address",
-        serialize_with = "super::writing::optional_address"
-    )]
-    pub probe_listen: Option<SocketAddr>,
-    /// The token that callers of staff commands must send. Empty: generated.
-    #[serde(serialize_with = "super::writing::secret")]
-    pub token: SecretString,
-}
-
-impl AdminSection {
-    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
-        use secrecy::ExposeSecret as _;
-        if !self.token.expose_secret().bytes().all(|byte| byte.is_ascii_graphic()) {
-            let message = "must be empty or visible ASCII without spaces: it is sent in a header";
-            problems.push(ConfigProblem::new("admin.token", message));
-        }
-    }
-}
-
-/// Reads an optional address: an empty text is `None`.
-fn optional_address<'de, D>(from: D) -> Result<Option<SocketAddr>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-{
-    let text = <String as serde::Deserialize>::deserialize(from)?;
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let address =
-        text.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:9091");
-    address.map(Some).map_err(serde::de::Error::custom)
-}
 
 /// `[database]`: where all data is stored.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]

@@ -44,6 +44,8 @@ def kubernetes(checks):
     found = {each["kind"]: each for each in checks.load(*manifests, secret)}
     settings, secrets = found["ConfigMap"]["data"]["gateway.toml"], found["Secret"]["stringData"]
     check(all(name.startswith(PREFIX) for name in secrets), "a secret is not a setting of the service")
+    # The example's own token is refused, so that nobody forgets to replace it.
+    secrets = {**secrets, f"{PREFIX}ADMIN__TOKEN": "0123456789abcdef" * 2}
     checks.configuration("kubernetes", settings, secrets)
     pod(found)
     return len(found)

@@ -66,7 +66,7 @@ fn a_closed_pipe_is_not_a_failure() {
 fn check_config_shows_the_configuration_in_force_without_secrets() {
     let folder = here();
     let variables = [
-        ("CREATOR_GATEWAY__ADMIN__TOKEN", "hunter2"),
+        ("CREATOR_GATEWAY__ADMIN__TOKEN", "hunter2-0123456789abcdef"),
         ("CREATOR_GATEWAY__PROCESSOR__SECRET_KEY", ""),
         ("CREATOR_GATEWAY__DATABASE__URL", "sqlite:own.db"),
         ("CREATOR_GATEWAY__CREDITS__READ", "3"),

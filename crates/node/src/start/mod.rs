@@ -33,7 +33,7 @@ use self::listeners::{listener_settings, probe_listener, serve_admin};
 pub(crate) use self::operator_work::operators_error;
 pub use self::operator_work::{OperatorFailure, export_customer, run_operator_command};
 use crate::admin;
-use crate::admin_access::AdminListener;
+use crate::admin_access::{AdminListener, WrongTokens};
 use crate::job_kinds;
 use crate::router;
 use crate::state::{CoreState, NodeState};
@@ -207,7 +207,13 @@ async fn begin(
         listener.run(per_core).map_err(|source| StartError::Listen { address, source })?;
     let stop = CancellationToken::new();
     let connections = running.limits();
-    let shown = AdminListener { state: state.clone(), metrics: recorded, connections };
+    let wrong_tokens = WrongTokens::new(state.config.admin.wrong_tokens_per_minute);
+    let shown = AdminListener {
+        state: state.clone(),
+        metrics: recorded,
+        connections,
+        wrong_tokens: Arc::new(wrong_tokens),
+    };
     if let Some(probes) = probes {
         serve_admin(&state, admin::probe_router(shown.clone()), probes, &stop);
     }

@@ -39,6 +39,32 @@ async fn readiness_and_metrics_are_served_without_secrets() {
     .await;
 }
 
+/// A guess costs a try, whether of the token or of a key; requests without one, and right tokens,
+/// cost nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_admin_tokens_are_limited_and_right_ones_are_not() {
+    let app = TestApp::on_sqlite("[admin]\nwrong_tokens_per_minute = 3").await;
+    let list = json!({"command": "list_permissions"});
+    for _ in 0..10 {
+        assert_eq!(command(&app, &list).await.status, 200);
+        assert_eq!(app.admin().post("/commands", &list).await.status, 401);
+    }
+
+    let guess = async |path: &str| app.admin().bearer("k7").post(path, &list).await;
+    for path in ["/commands", "/commands/operator", "/reconcile"] {
+        assert_eq!(guess(path).await.status, 401, "{path}");
+    }
+    let refused = guess("/commands").await;
+
+    assert_eq!((refused.status, refused.header("retry-after")), (429, "20"), "{}", refused.text());
+    assert!(refused.text().contains("too many wrong admin tokens"), "{}", refused.text());
+    assert_eq!(command(&app, &list).await.status, 429, "nobody learns which token was right");
+    assert_eq!(app.admin().get("/ready").await.status, 200, "probes need no token");
+    app.advance_seconds(20);
+    assert_eq!(command(&app, &list).await.status, 200);
+    app.end().await;
+}
+
 /// Load balancers and monitoring need no access to staff commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_probe_listener_serves_only_probes() {

@@ -79,8 +79,7 @@ fn each_listener_needs_an_address_of_its_own() {
     for (toml, key, other) in [
         ("admin.listen = \"127.0.0.1:8080\"", "admin.listen", "http.listen"),
         ("http.listen = \"0.0.0.0:9090\"", "admin.listen", "http.listen"),
-        ("admin.listen = \"0.0.0.0:8080\"", "admin.listen", "http.listen"),
-        ("admin.listen = \"[::]:8080\"", "admin.listen", "http.listen"),
+        ("http.listen = \"[::]:9090\"", "admin.listen", "http.listen"),
         ("admin.probe_listen = \"127.0.0.1:9090\"", "admin.probe_listen", "admin.listen"),
         ("admin.probe_listen = \"0.0.0.0:8080\"", "admin.probe_listen", "http.listen"),
     ] {
@@ -120,9 +119,37 @@ fn a_token_of_staff_can_be_sent_in_a_header() {
         let expected = "must be empty or visible ASCII without spaces: it is sent in a header";
         assert_eq!(said.as_deref(), Some(expected), "{token}");
     }
-    for token in ["", "x", "a-b_c.~!"] {
+}
+
+/// With fewer bits a token can be guessed, however slowly tries are allowed.
+#[test]
+fn a_token_of_staff_has_128_random_bits() {
+    let hex = "0123456789abcdef0123456789ABCDEF";
+    for token in ["x", "k7", "hunter2", &hex[1..], "A-b_c.~!0123456789xyz", &"0".repeat(64)] {
+        let said = said(&format!("admin.token = \"{token}\""), "admin.token");
+
+        let said = said.unwrap_or_default();
+        assert!(said.contains("32 hexadecimal digits or 22 base64url"), "{token}: {said}");
+    }
+    let words = said(&format!("admin.token = \"{}\"", "REPLACE".repeat(8)), "admin.token");
+    assert!(words.is_some(), "seven different characters");
+    for token in ["", hex, "A-b_c.~!0123456789xyzW"] {
         assert_eq!(problems(&format!("admin.token = \"{token}\"")), [], "{token}");
     }
+}
+
+/// The admin listener has no TLS, so its token must not leave the machine.
+#[test]
+fn the_admin_listener_is_on_loopback() {
+    for address in ["0.0.0.0:9090", "[::]:9090", "10.0.0.1:9090", "203.0.113.7:9090"] {
+        let said = said(&format!("admin.listen = \"{address}\""), "admin.listen");
+
+        assert!(said.is_some_and(|said| said.contains("must be a loopback address")), "{address}");
+    }
+    for address in ["127.0.0.1:9090", "127.1.2.3:9090", "[::1]:9090", "[::ffff:127.0.0.1]:9090"] {
+        assert_eq!(problems(&format!("admin.listen = \"{address}\"")), [], "{address}");
+    }
+    assert_eq!(problems("admin.probe_listen = \"0.0.0.0:9091\""), []);
 }
 
 #[test]
