@@ -75,6 +75,7 @@ pub async fn confirm(
     };
     match store::confirmations::confirm(&identity.store, &confirming).await? {
         ConfirmationOutcome::Confirmed { customer, email, granted } => {
+            identity.cached.forget_keys_of(customer);
             identity.jobs.wake();
             Ok(ConfirmedAddress { customer, email, granted, is_password_new })
         }
@@ -189,7 +190,8 @@ pub async fn reset_password(
         now: identity.clock.now(),
     };
     match store::password_resets::reset(&identity.store, &resetting).await? {
-        PasswordResetOutcome::Done { .. } => {
+        PasswordResetOutcome::Done { customer, .. } => {
+            identity.cached.forget_keys_of(customer);
             identity.jobs.wake();
             Ok(!link.is_customer_confirmed)
         }

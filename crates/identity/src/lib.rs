@@ -13,6 +13,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use jobs::JobQueue;
+use runtime::cached::CachedEntries;
 use runtime::clock::{Clock, Random};
 use settings::Config;
 use store::Store;
@@ -37,6 +38,8 @@ pub struct IdentityParts {
     pub config: Arc<Config>,
     /// The queue for emails.
     pub jobs: JobQueue,
+    /// Learns whose keys have ended.
+    pub cached: Arc<dyn CachedEntries>,
     /// Counts failed logins.
     pub login_limits: LoginLimits,
     /// Limits emails on request.

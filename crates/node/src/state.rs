@@ -206,6 +206,7 @@ impl Foundation {
             clock: self.clock.clone(),
             random: self.random.clone(),
             jobs: self.jobs.clone(),
+            cached: Arc::<EntryCaches>::clone(&self.cache),
             login_limits: LoginLimits::new(rates),
             mail_limits: MailLimits::new(rates),
             hashing: PasswordHashing::new(passwords.at_once, passwords.waiting_max),

@@ -83,6 +83,7 @@ async fn a_link_works_for_the_customer_the_purpose_and_the_address_of_its_email(
             purpose,
             email,
             current_email: address(ADA),
+            is_customer_confirmed: false,
             expires_at: NOW.plus_seconds(purpose.lifetime_s()),
             state: LinkState::Open,
         };
