@@ -189,6 +189,7 @@ pub(crate) fn action_words(action: &str) -> &str {
         "operator.customer_exported" => "All data exported",
         "operator.previewed" => "Change previewed",
         "customer.suspended" => "Suspended",
+        "sessions.ended_by_operator" => "Signed out of every browser by the operator",
         "customer.resumed" => "Suspension ended",
         "customer.erased" => "Customer erased",
         "order.refunded_by_operator" => "Order refunded",

@@ -76,6 +76,11 @@ pub enum OperatorCommand {
         /// The customer.
         customer: CustomerRef,
     },
+    /// Ends all sessions of a customer: every browser is signed out.
+    EndSessions {
+        /// The customer.
+        customer: CustomerRef,
+    },
     /// Removes everything that identifies a customer.
     EraseCustomer {
         /// The customer.
@@ -154,6 +159,7 @@ impl OperatorCommand {
             }
             Self::SuspendCustomer { .. }
             | Self::ResumeCustomer { .. }
+            | Self::EndSessions { .. }
             | Self::EraseCustomer { .. } => Permission::TO_CHANGE_CUSTOMERS,
             Self::RefundOrder { .. } | Self::SettleUnmatched { .. } => Permission::TO_MOVE_MONEY,
         }
@@ -181,6 +187,9 @@ pub async fn run(
         }
         OperatorCommand::ResumeCustomer { customer } => {
             suspend::resume(operators, who, &customer).await
+        }
+        OperatorCommand::EndSessions { customer } => {
+            suspend::end_sessions(operators, who, &customer).await
         }
         OperatorCommand::EraseCustomer { customer, dry_run } => {
             erase::erase(operators, who, &customer, dry_run).await

@@ -30,6 +30,13 @@ pub enum OperatorOutcome {
     Customer(Box<CustomerProfile>),
     /// A customer was suspended or resumed.
     Suspension(SuspensionView),
+    /// All sessions of a customer have ended.
+    SessionsEnded {
+        /// The customer.
+        customer_id: CustomerId,
+        /// How many there were, expired ones that were not removed yet included.
+        ended: u64,
+    },
     /// A customer was erased.
     CustomerErased(CustomerErasure),
     /// The calls of a request.

@@ -1,4 +1,4 @@
-//! Suspending and resuming customers.
+//! Suspending and resuming customers, and ending their sessions.
 //!
 //! A suspended customer keeps everything and can use nothing. Its subscription is not touched
 //! unless the operator asks for that; then it ends immediately at the payment processor, before the
@@ -71,6 +71,18 @@ pub(crate) async fn resume(
     let standing = suspensions::find(&operators.store, customer).await?;
     let state = standing.map_or(CustomerState::Active, |standing| standing.state);
     Ok(view(customer, state, applied, None, false))
+}
+
+/// Ends all sessions of a customer, on every node when this returns. Keys and the password last.
+pub(crate) async fn end_sessions(
+    operators: &OperatorsState,
+    who: &OperatorIdentity,
+    named: &CustomerRef,
+) -> Result<OperatorOutcome, Failure> {
+    let customer_id = operators.find(named).await?.id;
+    let entry = operators.entry(who, customer_id, audit::SESSIONS_ENDED, json!({}));
+    let ended = store::sessions::end_all(&operators.store, &entry).await?;
+    Ok(OperatorOutcome::SessionsEnded { customer_id, ended })
 }
 
 /// Checks a text of the operator's.

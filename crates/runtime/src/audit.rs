@@ -92,6 +92,8 @@ pub const CUSTOMER_SUSPENDED: &str = "customer.suspended";
 pub const CUSTOMER_RESUMED: &str = "customer.resumed";
 /// The operator ended the customer's subscription.
 pub const SUBSCRIPTION_CANCELLED: &str = "subscription.cancelled_by_operator";
+/// The operator ended all sessions of the customer.
+pub const SESSIONS_ENDED: &str = "sessions.ended_by_operator";
 /// The operator erased the customer.
 pub const CUSTOMER_ERASED: &str = "customer.erased";
 /// The operator refunded an order.
@@ -100,7 +102,7 @@ pub const ORDER_REFUNDED: &str = "order.refunded_by_operator";
 pub const PAYMENT_SETTLED: &str = "payment.settled_by_operator";
 
 /// Every action that an audit list can have.
-pub const ACTIONS: [&str; 39] = [
+pub const ACTIONS: [&str; 40] = [
     KEY_CREATED,
     KEY_CHANGED,
     KEY_ROTATED,
@@ -137,6 +139,7 @@ pub const ACTIONS: [&str; 39] = [
     CUSTOMER_SUSPENDED,
     CUSTOMER_RESUMED,
     SUBSCRIPTION_CANCELLED,
+    SESSIONS_ENDED,
     CUSTOMER_ERASED,
     ORDER_REFUNDED,
     PAYMENT_SETTLED,

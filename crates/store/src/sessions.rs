@@ -220,6 +220,15 @@ pub async fn end(store: &Store, customer: CustomerId, id: SessionId) -> Result<b
     Ok(ended == 1)
 }
 
+/// Ends all of a customer's sessions and returns how many. `entry` names the customer.
+pub async fn end_all(store: &Store, entry: &AuditEntry) -> Result<u64, StoreError> {
+    let mut tx = store.write().await?;
+    let ended = end_all_in(&mut tx, entry.customer).await?;
+    audit::insert(&mut tx, entry).await?;
+    tx.commit().await?;
+    Ok(ended)
+}
+
 /// Deletes at most `limit` expired sessions and returns how many.
 pub async fn delete_expired(
     store: &Store,
@@ -239,7 +248,7 @@ pub async fn delete_expired(
     Ok(deleted)
 }
 
-/// Ends all of a customer's sessions, in the transaction that replaces the password.
+/// Ends all of a customer's sessions, in the transaction of what ends them.
 pub(crate) async fn end_all_in(tx: &mut Tx, customer: CustomerId) -> Result<u64, StoreError> {
     const SQL: &str = "delete from sessions where customer_id = $1";
     tx.execute(SQL, &[customer.into()]).await

@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 use crate::audit::{self, AuditEntry};
 use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, notices};
+use crate::{Store, StoreError, customers, notices, sessions};
 
 /// What the operator did to a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub async fn suspend(
     finish(tx, entry).await
 }
 
-/// Ends a suspension. Everything works again as before.
+/// Ends a suspension. Keys work again as before; sessions of before the suspension have ended.
 pub async fn resume(store: &Store, entry: &AuditEntry) -> Result<SuspensionOutcome, StoreError> {
     const SQL: &str = "
         update customers set disabled_at = null, suspended_at = null, suspended_reason = null
@@ -91,6 +91,7 @@ pub async fn resume(store: &Store, entry: &AuditEntry) -> Result<SuspensionOutco
         return Ok(outcome);
     }
     tx.execute(SQL, &[entry.customer.into()]).await?;
+    sessions::end_all_in(&mut tx, entry.customer).await?;
     finish(tx, entry).await
 }
 

@@ -23,6 +23,9 @@ pub(crate) fn print(done: &OperatorOutcome) -> anyhow::Result<()> {
         OperatorOutcome::CustomersFound { matches } => found(matches),
         OperatorOutcome::Customer(profile) => show(profile),
         OperatorOutcome::Suspension(suspension) => suspended(suspension),
+        OperatorOutcome::SessionsEnded { customer_id, ended } => {
+            say_line!("{customer_id} is signed out of every browser; sessions ended: {ended}")
+        }
         OperatorOutcome::CustomerErased(erasure) => erased(erasure),
         OperatorOutcome::Calls { calls } => calls.iter().try_for_each(call),
         OperatorOutcome::OrderRefunded(refund) => refunded(refund),

@@ -64,8 +64,13 @@ pub(crate) enum CustomersWork {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Ends a suspension: everything works again as before.
+    /// Ends a suspension: keys and logins work again, but no session of before.
     Resume {
+        /// The customer: an id or an email address.
+        customer: CustomerRef,
+    },
+    /// Signs a customer out of every browser. Its keys and its password keep working.
+    EndSessions {
         /// The customer: an id or an email address.
         customer: CustomerRef,
     },
@@ -195,6 +200,7 @@ impl From<CustomersWork> for OperatorWork {
                 OperatorCommand::SuspendCustomer { customer, reason, cancel_subscription, dry_run }
             }
             CustomersWork::Resume { customer } => OperatorCommand::ResumeCustomer { customer },
+            CustomersWork::EndSessions { customer } => OperatorCommand::EndSessions { customer },
             CustomersWork::Erase { customer, dry_run } => {
                 OperatorCommand::EraseCustomer { customer, dry_run }
             }

@@ -65,6 +65,7 @@ async fn a_customer_that_there_is_not_is_not_found_by_any_command() {
             with("show_customer", &json!({"customer": NOBODY})),
             with("show_customer", &json!({"customer": "nobody@example.com"})),
             with("resume_customer", &json!({"customer": NOBODY})),
+            with("end_sessions", &json!({"customer": NOBODY})),
             with("erase_customer", &json!({"customer": NOBODY})),
             with("erase_customer", &json!({"customer": NOBODY, "dry_run": true})),
             with("show_call", &json!({"request": "req-1", "customer": NOBODY})),

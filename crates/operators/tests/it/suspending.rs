@@ -81,8 +81,38 @@ async fn sessions_and_logins_of_a_suspended_customer_are_refused_until_it_is_res
         let guess = app.try_log_in("ada@example.com", "not the password").await;
         assert_eq!(guess.failure(), (401, "wrong_credentials".to_owned()));
         done(&app, resume("ada@example.com")).await;
-        assert_eq!(browser.get("/v1/auth/me").await.status, 200);
+        let ended = browser.get("/v1/auth/me").await;
+        assert_eq!(ended.failure(), (401, "invalid_session".to_owned()), "nothing is revived");
+        assert_eq!(app.signed_in(&member).await.get("/v1/auth/me").await.status, 200);
         app.run_jobs().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_ends_all_sessions_of_a_customer_and_nothing_else() {
+    with_app(async |app| {
+        let (ada, eve) = (app.member("ada@example.com").await, app.member("eve@example.com").await);
+        let browsers = [app.signed_in(&ada).await, app.signed_in(&ada).await];
+        let other = app.signed_in(&eve).await;
+        let end = json!({"command": "end_sessions", "customer": "ada@example.com"});
+
+        let ended = done(&app, end.clone()).await;
+        let again = done(&app, end).await;
+
+        let expected =
+            json!({"done": "sessions_ended", "customer_id": ada.customer.id, "ended": 2});
+        assert_eq!((ended, &again["ended"]), (expected, &json!(0)));
+        for browser in browsers {
+            let refused = browser.get("/v1/auth/me").await;
+            assert_eq!(refused.failure(), (401, "invalid_session".to_owned()));
+        }
+        assert_eq!(other.get("/v1/auth/me").await.status, 200);
+        let key = app.with_key(&ada.customer.key);
+        let audit = key.get("/v1/audit").await.json();
+        assert_eq!(audit["entries"][0]["action"], "sessions.ended_by_operator");
+        assert_eq!(app.signed_in(&ada).await.get("/v1/auth/me").await.status, 200);
         app
     })
     .await;
