@@ -53,7 +53,7 @@ impl Stranger {
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(CONTENT_TYPE, json);
         self.0.sign(&mut request);
-        let response = self.0.console.routes.serve(request).await;
+        let response = self.0.serve(request).await;
         ServiceResponse::read(response).await.done()
     }
 

@@ -79,19 +79,19 @@ impl FlashMessage {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// `Set-Cookie` that carries the message to the next page.
-    pub fn cookie(&self, secret: &FormSecret) -> HeaderValue {
+    /// `Set-Cookie` that carries the message to the next page; `is_secure`: over https only.
+    pub fn cookie(&self, secret: &FormSecret, is_secure: bool) -> HeaderValue {
         let mut short = self.clone();
         truncate(&mut short.title);
         truncate(&mut short.text);
         let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&short).unwrap_or_default());
         let seal = secret.token(&sealed(&text));
-        written(&format!("{text}.{seal}"), KEPT_FOR_S)
+        written(&format!("{text}.{seal}"), KEPT_FOR_S, is_secure)
     }
 
     /// `Set-Cookie` that removes it.
-    pub fn removal() -> HeaderValue {
-        written("", 0)
+    pub fn removal(is_secure: bool) -> HeaderValue {
+        written("", 0, is_secure)
     }
 }
 
@@ -106,9 +106,10 @@ fn truncate(text: &mut String) {
     }
 }
 
-fn written(value: &str, age_max_s: u32) -> HeaderValue {
+fn written(value: &str, age_max_s: u32, is_secure: bool) -> HeaderValue {
+    let secure = if is_secure { "; Secure" } else { "" };
     let text = format!(
-        "{COOKIE_NAME}={value}; Path=/console; Max-Age={age_max_s}; HttpOnly; SameSite=Lax"
+        "{COOKIE_NAME}={value}; Path=/console; Max-Age={age_max_s}; HttpOnly; SameSite=Lax{secure}"
     );
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("flash="))
 }

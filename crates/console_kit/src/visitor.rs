@@ -125,6 +125,21 @@ impl RequestOrigin {
         self.label.as_ref().map(RequestLabel::as_str).unwrap_or_default()
     }
 
+    /// Whether cookies of pages are sent over https only.
+    fn is_secure(&self) -> bool {
+        self.console.web.cookies.is_secure()
+    }
+
+    /// Sends a request to the routes of the service. The log line of the page has the code of its
+    /// failure, because the page itself fails in none.
+    pub async fn serve(&self, request: Request) -> Response {
+        let response = self.console.routes.serve(request).await;
+        if let Some(record) = &self.record {
+            record.note_failure(&response);
+        }
+        response
+    }
+
     /// Adds to a request what identifies its sender.
     pub fn sign(&self, request: &mut Request) {
         request.headers_mut().extend(self.headers.clone());
@@ -211,11 +226,11 @@ impl ConsoleVisitor {
         if let Some(key) = paid_by {
             self.delegate(&mut request, key).await?;
         }
-        Ok(self.origin.console.routes.serve(request).await)
+        Ok(self.origin.serve(request).await)
     }
 
     async fn serve(&self, request: Request) -> ServiceResponse {
-        ServiceResponse::read(self.origin.console.routes.serve(request).await).await
+        ServiceResponse::read(self.origin.serve(request).await).await
     }
 
     /// Makes a key of the customer's the caller of a request. Its limits and budget apply.
@@ -314,7 +329,9 @@ impl ConsoleVisitor {
     ) -> Response {
         let mut response = pages::plain::or_apology(status, page, policy);
         if self.flash.is_some() {
-            response.headers_mut().append(SET_COOKIE, FlashMessage::removal());
+            response
+                .headers_mut()
+                .append(SET_COOKIE, FlashMessage::removal(self.origin.is_secure()));
         }
         response
     }
@@ -346,7 +363,9 @@ impl ConsoleVisitor {
         }
         // Without its message the page is the same, so a failure here is none.
         if let Ok(next) = PageVisitor::find(&self.origin.console.web, &parts).await {
-            response.headers_mut().append(SET_COOKIE, flash.cookie(&next.forms));
+            response
+                .headers_mut()
+                .append(SET_COOKIE, flash.cookie(&next.forms, self.origin.is_secure()));
         }
         response
     }
@@ -354,7 +373,9 @@ impl ConsoleVisitor {
     /// Leads to another page, with a message for it.
     pub fn lead_to(&self, path: &str, flash: &FlashMessage) -> Response {
         let mut response = Redirect::to(path).into_response();
-        response.headers_mut().append(SET_COOKIE, flash.cookie(&self.forms));
+        response
+            .headers_mut()
+            .append(SET_COOKIE, flash.cookie(&self.forms, self.origin.is_secure()));
         response
     }
 }

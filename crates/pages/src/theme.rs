@@ -52,10 +52,11 @@ impl PageTheme {
         }
     }
 
-    /// `Set-Cookie` that keeps the choice for a year.
-    pub fn cookie(self) -> HeaderValue {
+    /// `Set-Cookie` that keeps the choice for a year; `is_secure`: it is sent over https only.
+    pub fn cookie(self, is_secure: bool) -> HeaderValue {
+        let secure = if is_secure { "; Secure" } else { "" };
         let text = format!(
-            "{COOKIE_NAME}={}; Path=/; Max-Age={KEPT_FOR_S}; HttpOnly; SameSite=Lax",
+            "{COOKIE_NAME}={}; Path=/; Max-Age={KEPT_FOR_S}; HttpOnly; SameSite=Lax{secure}",
             self.name()
         );
         HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("theme=auto"))
@@ -65,6 +66,15 @@ impl PageTheme {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cookie_is_secure_where_the_service_is() {
+        let text = |is_secure| PageTheme::Dark.cookie(is_secure).to_str().unwrap().to_owned();
+
+        let plain = "theme=dark; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax";
+        assert_eq!(text(false), plain);
+        assert_eq!(text(true), format!("{plain}; Secure"));
+    }
 
     fn theme(cookie: &'static str) -> PageTheme {
         let mut headers = HeaderMap::new();

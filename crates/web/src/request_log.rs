@@ -108,6 +108,8 @@ struct RequestFacts {
     route: Option<MatchedPath>,
     caller: Option<KnownCaller>,
     is_call: bool,
+    /// The code of a failure that a page shows.
+    code: Option<&'static str>,
 }
 
 impl RequestRecord {
@@ -123,6 +125,13 @@ impl RequestRecord {
     pub fn note_caller(extensions: &Extensions, customer: CustomerId, key: Option<KeyId>) {
         if let Some(record) = extensions.get::<Self>() {
             record.0.lock().caller = Some(KnownCaller { customer, key });
+        }
+    }
+
+    /// Records the code of a response that a page got from a route of the service.
+    pub fn note_failure(&self, response: &Response) {
+        if let Some(code) = code_of(response) {
+            self.0.lock().code = Some(code);
         }
     }
 
@@ -168,14 +177,16 @@ impl LineOnDrop {
 
     /// Takes from the response what the line contains; the response may still be unrendered.
     pub fn respond(&mut self, response: &Response) {
-        let code = response
-            .extensions()
-            .get::<PendingFailure>()
-            .map(|PendingFailure(error)| error.row().code);
+        let code = code_of(response);
         let caller = response.extensions().get::<KnownCaller>().copied();
         let is_replay = response.headers().contains_key("idempotent-replayed");
         self.responded = Some(ResponseFacts { status: response.status(), code, caller, is_replay });
     }
+}
+
+/// The code of a failure that is not rendered yet.
+fn code_of(response: &Response) -> Option<&'static str> {
+    response.extensions().get::<PendingFailure>().map(|PendingFailure(error)| error.row().code)
 }
 
 impl Drop for LineOnDrop {
@@ -193,7 +204,7 @@ impl Drop for LineOnDrop {
             caller: facts.caller.or_else(|| responded?.caller),
             started: self.started,
             status: responded.map(|responded| responded.status),
-            code: responded.and_then(|responded| responded.code),
+            code: responded.and_then(|responded| responded.code).or(facts.code),
             is_replay: responded.is_some_and(|responded| responded.is_replay),
         }
         .write();

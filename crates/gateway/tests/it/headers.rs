@@ -472,7 +472,8 @@ async fn every_response_has_the_security_headers() {
 
         for reply in &replies {
             assert_eq!(reply.header("cache-control"), "private, no-store");
-            assert_eq!(reply.header("content-security-policy"), "default-src 'none'; sandbox");
+            let policy = "default-src 'none'; frame-ancestors 'none'; sandbox";
+            assert_eq!(reply.header("content-security-policy"), policy);
             assert_eq!(reply.header("x-content-type-options"), "nosniff");
             assert_eq!(reply.header("referrer-policy"), "no-referrer");
             let varies: Vec<_> = reply.headers.get_all("vary").iter().collect();

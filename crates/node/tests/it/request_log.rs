@@ -103,6 +103,25 @@ async fn every_request_to_the_control_plane_has_one_line() {
     .await;
 }
 
+/// A page shows the failure of the route that it used, and is itself a good page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_line_of_a_page_that_shows_a_failure_has_its_code() {
+    catch();
+    let app = TestApp::on_sqlite("").await;
+    let id = format!("{}-login-page", prefix(&app));
+    let client = app.anonymous().with("x-request-id", &id).with("sec-fetch-site", "same-origin");
+    let client = client.with("content-type", "application/x-www-form-urlencoded");
+
+    let form = b"email=ada%40example.com&password=wrong+one&next=".to_vec();
+    let refused = client.send("POST", "/console/login", Some(form)).await;
+
+    assert_eq!(refused.status, 401, "{}", refused.text());
+    let line = line_of(&id);
+    let about = fields(&line, &["route", "status", "code"]);
+    assert_eq!(about, json!(["/console/login", 401, "wrong_credentials"]), "{line:?}");
+    app.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lines_of_logins_and_registrations_have_the_customer_and_no_secret() {
     catch();

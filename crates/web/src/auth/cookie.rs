@@ -31,6 +31,11 @@ impl CookiePolicy {
         }
     }
 
+    /// Whether cookies are sent over https only.
+    pub const fn is_secure(self) -> bool {
+        matches!(self, Self::Https)
+    }
+
     /// The cookie's name.
     pub const fn cookie(self) -> &'static str {
         match self {
@@ -60,10 +65,7 @@ impl CookiePolicy {
     }
 
     fn written(self, value: &str, age_max_s: i64) -> HeaderValue {
-        let secure = match self {
-            Self::Https => "; Secure",
-            Self::Loopback | Self::Refused => "",
-        };
+        let secure = if self.is_secure() { "; Secure" } else { "" };
         let name = self.cookie();
         let text =
             format!("{name}={value}; Path=/; Max-Age={age_max_s}; HttpOnly; SameSite=Lax{secure}");

@@ -70,8 +70,8 @@ const ALL: &[ValueFormat] = &[
     },
     ValueFormat {
         name: "line",
-        words: "one line of text without control characters,",
-        problem: |text| bad(!text.chars().any(char::is_control)),
+        words: "one line of text without control characters, also those of the direction of text,",
+        problem: |text| bad(!text.chars().any(misleads)),
     },
     parsed::<KeyId>("key-id", id!("a key", "`key_`")),
     parsed::<OrderId>("order-id", id!("an order", "`ord_`")),
@@ -98,6 +98,18 @@ const ALL: &[ValueFormat] = &[
         problem: |digits| bad(decimals(digits) <= 6),
     },
 ];
+
+/// Whether a character makes a line look like another one: control characters, those that turn the
+/// direction of what follows, and spaces without width. The joiners stay, because some scripts and
+/// emoji need them.
+fn misleads(char: char) -> bool {
+    char.is_control()
+        || matches!(
+            char,
+            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+        )
+}
 
 /// A format that is checked by parsing it into one of our types.
 const fn parsed<T: std::str::FromStr>(name: &'static str, words: &'static str) -> ValueFormat {
@@ -145,6 +157,18 @@ mod tests {
         assert_eq!(problem("creator-id", &"k".repeat(65)), Some(FieldErrorKind::TooLong));
         assert_eq!(problem("creator-id", "a/b"), Some(FieldErrorKind::BadFormat));
         assert_eq!(problem("creator-id", "billing"), Some(FieldErrorKind::NotAllowed));
+    }
+
+    #[test]
+    fn a_line_cannot_look_like_another_one() {
+        for line in ["Ada & Söhne", "\u{5d0}\u{5d1}\u{5d2}", "👩\u{200d}🚀", "می\u{200c}خواهم"]
+        {
+            assert_eq!(problem("line", line), None, "{line:?}");
+        }
+        for line in ["a\nb", "a\u{202e}b", "a\u{2066}b", "A\u{200b}da", "\u{feff}Ada", "a\u{200f}"]
+        {
+            assert_eq!(problem("line", line), Some(FieldErrorKind::BadFormat), "{line:?}");
+        }
     }
 
     #[test]
