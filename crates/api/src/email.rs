@@ -11,7 +11,7 @@ use store::mail_links::{EmailLink, LinkState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
-use web::auth::Accompanying;
+use web::auth::OptionalCredentials;
 use web::error::ApiError;
 use web::extract::{Json, Query};
 use web::fields::{FieldProblems, GoodFields, RequestBody, RequestQuery};
@@ -120,7 +120,7 @@ pub(crate) struct ConfirmedOut {
 async fn confirm_email(
     State(api): State<ApiState>,
     Extension(client): Extension<ClientAddress>,
-    Accompanying(accompanying): Accompanying,
+    OptionalCredentials(accompanying): OptionalCredentials,
     Json(sent): Json<ConfirmationIn>,
 ) -> Result<axum::Json<ConfirmedOut>, ApiError> {
     let ConfirmationIn { token, current_password, new_password } = sent;

@@ -53,9 +53,9 @@ impl RequestBody for NewPassword {
     }
 }
 
-/// Sets a password with an emailed link, once. Every session of the customer ends. Keys keep working,
-/// unless the address was not confirmed before: then this confirms it and ends every key, because
-/// somebody else may have registered.
+/// Sets a password with an emailed link, once. Every session of the customer ends. Keys keep
+/// working, unless the address was not confirmed before: then this confirms it and ends every key,
+/// because somebody else may have registered.
 #[utoipa::path(
     post, path = "/v1/auth/password/reset", tag = "auth", request_body = NewPassword,
     responses(

@@ -13,7 +13,7 @@ use identity::email_flows::{self, ConfirmedAddress};
 use identity::link_proof::LinkProof;
 use pages::PageFrame;
 use store::mail_links::{EmailLink, LinkState};
-use web::auth::Accompanying;
+use web::auth::OptionalCredentials;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
@@ -90,7 +90,7 @@ fn page(stranger: &Stranger, status: StatusCode, step: ConfirmStep) -> Response 
 /// Shows what the link would do. Checking a link does not consume it.
 async fn show_link(
     PageQuery(link): PageQuery<PageToken>,
-    Accompanying(accompanying): Accompanying,
+    OptionalCredentials(accompanying): OptionalCredentials,
     stranger: Stranger,
 ) -> Result<Response, ApiError> {
     let proof = LinkProof { accompanying, ..LinkProof::default() };
@@ -119,7 +119,7 @@ async fn open(
 
 async fn use_link(
     Extension(client): Extension<ClientAddress>,
-    Accompanying(accompanying): Accompanying,
+    OptionalCredentials(accompanying): OptionalCredentials,
     stranger: Stranger,
     OpenForm(form): OpenForm,
 ) -> Result<Response, ApiError> {

@@ -2,7 +2,7 @@
 //! is: anybody can register with the address of somebody else, or change theirs to it.
 //!
 //! A key or session of the customer, or its password, shows that both are the same person. Without
-//! any of them, the owner of an address that was never confirmed sets a new password, and everything
+//! any of them, the owner of an address that was never confirmed sets a new password, and all
 //! that was set up before ends; a customer with a confirmed address keeps that address.
 
 use std::net::IpAddr;

@@ -37,8 +37,8 @@ impl WrongTokens {
     }
 }
 
-/// Refuses commands from an address that sent too many wrong tokens. Each token is counted before it
-/// is looked at, so that trying many at once gains nothing, and given back if it was right.
+/// Refuses commands from an address that sent too many wrong tokens. Each token is counted before
+/// it is looked at, so that trying many at once gains nothing, and given back if it was right.
 pub(crate) async fn limit_tries(
     State(admin): State<AdminListener>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -1,5 +1,5 @@
 //! What ends when the owner of an address shows for the first time that it is theirs. Until then
-//! anybody may have registered with it, so whatever was set up before is a stranger's unless whoever
+//! anybody may have registered with it, so whatever was set up before is a stranger's, unless who
 //! confirms the address also holds it.
 
 use domain::id::{CustomerId, KeyId, SessionId};
@@ -35,8 +35,8 @@ pub enum LastingKey {
     Oldest,
 }
 
-/// Ends what does not last, in the transaction that confirms the address. Unless everything lasts, a
-/// pending change of address, the access of staff and every emailed link end as well.
+/// Ends what does not last, in the transaction that confirms the address. Unless everything lasts,
+/// a pending change of address, the access of staff and every emailed link end as well.
 pub(crate) async fn end_others(
     tx: &mut Tx,
     customer: CustomerId,

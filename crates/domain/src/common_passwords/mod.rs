@@ -1,5 +1,5 @@
-//! Passwords that attackers guess first: those that many people choose (`common.txt` has the list and
-//! its source), sequences and repetitions, and words of the context (NIST SP 800-63B, 3.1.1.2).
+//! Passwords that attackers guess first: those that many people choose (`common.txt` has the list
+//! and its source), sequences and repetitions, and words of the context (NIST SP 800-63B, 3.1.1.2).
 
 use std::sync::LazyLock;
 
@@ -91,7 +91,8 @@ pub fn contains(password: &str) -> bool {
     COMMON.binary_search(&password.to_lowercase().as_str()).is_ok()
 }
 
-/// Whether the password is a short text again and again, or only sequences such as `4321` and `aaaa`.
+/// Whether the password is a short text again and again, or only sequences such as `4321` and
+/// `aaaa`.
 fn is_pattern(password: &str) -> bool {
     let chars: Vec<char> = password.to_lowercase().chars().collect();
     let repeats = |length: usize| chars.iter().zip(chars.iter().skip(length)).all(|(a, b)| a == b);

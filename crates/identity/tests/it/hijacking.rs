@@ -27,7 +27,7 @@ impl Stranger {
     async fn registers(app: &TestApp) -> Self {
         let member = app.member(ADA).await;
         let browser = app.signed_in(&member).await;
-        let wish = json!({"name": "second", "current_password": PASSWORD});
+        let wish = json!({"name": "second", "scope": "full"});
         let second = browser.post("/v1/auth/keys", &wish).await;
         assert_eq!(second.status, 201, "{}", second.text());
         let second = second.json()["api_key"].as_str().unwrap().to_owned();

@@ -155,6 +155,7 @@ const LIMITS: &[(&str, &[i64], &[i64], &str)] = &[
     ("processor.retries_max", &[0, 5], &[6], "must be 0 to 5"),
     ("processor.retry_pause_ms", &[1, 10_000], &[0, 10_001], "must be 1 to 10,000"),
     ("processor.reconcile_every_s", &[0, 10, 86_400], &[9, 86_401], "must be 0, or 10 to 86,400"),
+    ("admin.wrong_tokens_per_minute", &[1], &[0], "must be above zero"),
     ("rate_limits.per_key_per_second", &[1], &[0], "must be above zero"),
     ("rate_limits.per_key_burst", &[1], &[0], "must be above zero"),
     ("rate_limits.control_per_key_per_second", &[1], &[0], "must be above zero"),

@@ -22,9 +22,9 @@ pub struct AccompanyingCredentials {
 
 /// The credentials that came with a request, if they are accepted. Those that are not count as
 /// none, because browsers keep sending a cookie whose session has ended.
-pub struct Accompanying(pub Option<AccompanyingCredentials>);
+pub struct OptionalCredentials(pub Option<AccompanyingCredentials>);
 
-impl<S> FromRequestParts<S> for Accompanying
+impl<S> FromRequestParts<S> for OptionalCredentials
 where
     WebState: FromRef<S>,
     S: Send + Sync,

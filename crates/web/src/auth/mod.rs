@@ -30,7 +30,7 @@ use store::authority::ChangeAuthority;
 use store::keys::PresentedKey;
 use store::sessions::Session;
 
-pub use accompanying::{Accompanying, AccompanyingCredentials};
+pub use accompanying::{AccompanyingCredentials, OptionalCredentials};
 pub use page_visitor::{FormSecret, PageVisitor};
 pub use presented::{DelegatedKey, PresentedCredential, carries_key, key_hash};
 
