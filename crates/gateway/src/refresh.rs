@@ -243,8 +243,8 @@ fn needs_refresh(account: &AccountEntry, now: Timestamp) -> bool {
     let life_s = account.credentials().ok().and_then(|credentials| {
         credentials.get(token_exchange::LIFE_FIELD).and_then(|life| life.parse::<i64>().ok())
     });
-    let third = |life_s: i64| life_s.saturating_mul(MICROS_PER_SECOND) / 3;
-    life_s.is_none_or(|life_s| end <= now.plus_micros(third(life_s)))
+    let third = |seconds: i64| seconds.saturating_mul(MICROS_PER_SECOND) / 3;
+    life_s.is_none_or(|seconds| end <= now.plus_micros(third(seconds)))
 }
 
 fn has_ended(account: &AccountEntry, now: Timestamp) -> bool {
