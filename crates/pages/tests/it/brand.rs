@@ -97,7 +97,7 @@ fn a_choice_of_theme_reads_back_as_itself() {
     for name in ["auto", "light", "dark"] {
         let theme = pages::PageTheme::parse(name).unwrap();
 
-        let kept = theme.cookie();
+        let kept = theme.cookie(false);
         let kept = kept.to_str().unwrap();
 
         let (pair, attributes) = kept.split_once("; ").unwrap();
