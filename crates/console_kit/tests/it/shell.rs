@@ -40,7 +40,7 @@ fn a_message_has_the_color_of_what_happened() {
 
 #[test]
 fn a_message_is_removed_by_a_cookie_that_ends_at_once() {
-    let removal = FlashMessage::removal();
+    let removal = FlashMessage::removal(false);
     let removal = removal.to_str().unwrap();
 
     assert!(removal.starts_with("flash=; Path=/console; Max-Age=0"), "{removal}");

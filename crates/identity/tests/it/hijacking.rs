@@ -19,6 +19,8 @@ struct Stranger {
     member: Member,
     /// Two keys and two sessions, each as a client.
     clients: Vec<(&'static str, Client)>,
+    /// The token of the link that confirms the address, which its owner gets.
+    confirmation: String,
     /// The token of a link that changes the address to one of the stranger.
     change: String,
 }
@@ -26,13 +28,14 @@ struct Stranger {
 impl Stranger {
     async fn registers(app: &TestApp) -> Self {
         let member = app.member(ADA).await;
+        let confirmation = app.mailed_token(ADA).await;
         let browser = app.signed_in(&member).await;
         let wish = json!({"name": "second", "scope": "full"});
         let second = browser.post("/v1/auth/keys", &wish).await;
         assert_eq!(second.status, 201, "{}", second.text());
         let second = second.json()["api_key"].as_str().unwrap().to_owned();
-        let change = json!({"email": EVE, "current_password": PASSWORD});
-        assert_eq!(browser.json("PATCH", "/v1/auth/me", &change).await.status, 200);
+        let address = json!({"email": EVE, "current_password": PASSWORD});
+        assert_eq!(browser.json("PATCH", "/v1/auth/me", &address).await.status, 200);
         let change = app.mailed_token(EVE).await;
         let support = browser
             .post("/v1/support-access", &json!({"enabled": true, "expires_in_hours": 24}))
@@ -44,7 +47,7 @@ impl Stranger {
             ("first session", browser),
             ("second session", app.signed_in(&member).await),
         ];
-        Self { member, clients, change }
+        Self { member, clients, confirmation, change }
     }
 
     /// The names of the credentials that still work.
@@ -80,7 +83,7 @@ impl Stranger {
 async fn a_confirmation_by_link_alone_needs_a_new_password_and_ends_all_that_was_set_up() {
     with_app(async |app| {
         let eve = Stranger::registers(&app).await;
-        let token = app.mailed_token(ADA).await;
+        let token = eve.confirmation.clone();
         let other = app.member(EVE).await;
         let missing = [("body.new_password".to_owned(), "missing".to_owned())];
 
@@ -110,7 +113,6 @@ async fn a_confirmation_by_link_alone_needs_a_new_password_and_ends_all_that_was
 async fn a_reset_of_an_unconfirmed_customer_confirms_the_address_and_ends_all_that_was_set_up() {
     with_app(async |app| {
         let eve = Stranger::registers(&app).await;
-        let confirmation = app.mailed_token(ADA).await;
         let ask = json!({"email": ADA});
         assert_eq!(app.anonymous().post("/v1/auth/password/forgot", &ask).await.status, 202);
         let token = app.mailed_token(ADA).await;
@@ -120,7 +122,7 @@ async fn a_reset_of_an_unconfirmed_customer_confirms_the_address_and_ends_all_th
 
         assert_eq!(reset.status, 204, "{}", reset.text());
         eve.keeps_only(&app, &[]).await;
-        let late = verify(&app.anonymous(), json!({"token": confirmation})).await;
+        let late = verify(&app.anonymous(), json!({"token": eve.confirmation})).await;
         assert_eq!(late.failure(), (409, "link_used".to_owned()));
         let ada = app.try_log_in(ADA, NEW).await;
         assert_eq!(ada.json()["customer"]["email_verified"], true);
@@ -143,7 +145,7 @@ async fn a_confirmation_by_the_customer_keeps_what_it_holds_and_ends_the_rest() 
     ] {
         with_app(async |app| {
             let customer = Stranger::registers(&app).await;
-            let token = app.mailed_token(ADA).await;
+            let token = customer.confirmation.clone();
             let held = customer.clients.iter().find(|(name, _)| *name == proof);
             let (client, body) = match held {
                 Some((_, client)) => (client.clone(), json!({"token": token})),
@@ -184,22 +186,22 @@ async fn a_change_of_a_confirmed_address_needs_the_customer() {
     with_app(async |app| {
         let member = app.member(EVE).await;
         let key = app.with_key(&member.customer.key);
-        let token = app.mailed_token(EVE).await;
-        assert_eq!(verify(&key, json!({"token": token})).await.status, 200);
+        let confirmation = app.mailed_token(EVE).await;
+        assert_eq!(verify(&key, json!({"token": confirmation})).await.status, 200);
         let browser = app.signed_in(&member).await;
         let change = json!({"email": ADA, "current_password": PASSWORD});
         assert_eq!(browser.json("PATCH", "/v1/auth/me", &change).await.status, 200);
         let token = app.mailed_token(ADA).await;
 
         let alone = verify(&app.anonymous(), json!({"token": token})).await;
-        let taken = json!({"token": token, "new_password": NEW});
-        let taken = verify(&app.anonymous(), taken).await;
-        let by_password = json!({"token": token, "current_password": PASSWORD});
-        let done = verify(&app.anonymous(), by_password).await;
+        let with_new = json!({"token": token, "new_password": NEW});
+        let refused = verify(&app.anonymous(), with_new).await;
+        let with_password = json!({"token": token, "current_password": PASSWORD});
+        let done = verify(&app.anonymous(), with_password).await;
 
         let wrong = |field: &str, kind: &str| [(format!("body.{field}"), kind.to_owned())];
         assert_eq!(alone.wrong_fields(), wrong("current_password", "missing"));
-        assert_eq!(taken.wrong_fields(), wrong("new_password", "not_allowed"));
+        assert_eq!(refused.wrong_fields(), wrong("new_password", "not_allowed"));
         assert_eq!(done.status, 200, "{}", done.text());
         assert_eq!(key.get("/v1/whoami").await.status, 200, "a change ends nothing");
         assert_eq!(browser.get("/v1/auth/me").await.json()["email"], ADA);
