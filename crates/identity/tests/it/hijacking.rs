@@ -31,6 +31,7 @@ impl Stranger {
         let confirmation = app.mailed_token(ADA).await;
         let browser = app.signed_in(&member).await;
         let wish = json!({"name": "second", "scope": "full"});
+        app.advance_seconds(1);
         let second = browser.post("/v1/auth/keys", &wish).await;
         assert_eq!(second.status, 201, "{}", second.text());
         let second = second.json()["api_key"].as_str().unwrap().to_owned();
