@@ -111,7 +111,7 @@ pub enum EmailRequest {
         /// The customer's address.
         email: Email,
         /// Whether every key was revoked, because the address was not confirmed before.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keys_revoked: bool,
     },
     /// Tells a customer which accounts lost their slots.

@@ -334,6 +334,7 @@ fn the_form_of_a_row_never_changes() {
         json!({"letter": "top_up_waits", "customer": customer}),
         json!({"letter": "top_up_stopped", "customer": customer}),
         json!({"letter": "password_reset", "email": "a@b.example"}),
+        json!({"letter": "password_reset", "email": "a@b.example", "keys_revoked": true}),
         json!({"letter": "accounts_deactivated", "customer": customer, "accounts": ["ada"]}),
         json!({"letter": "money_reversed", "customer": customer, "kind": "dispute", "is_undone": true,
             "amount_cents": 5, "currency": "USD", "credits": -2, "balance": 1, "debt": 0,

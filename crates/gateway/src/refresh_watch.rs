@@ -1,5 +1,5 @@
-//! What a node knows of refreshes of one account's token: its own that is running, and the claims of
-//! other nodes as it has seen them.
+//! What a node knows of refreshes of one account's token: its own that is running, and the claims
+//! of other nodes as it has seen them.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use domain::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// How long a claim lasts beyond its latest renewal, in seconds. Others take it over after they have
-/// seen it unrenewed for so long.
+/// How long a claim lasts beyond its latest renewal, in seconds. Others take it over after they
+/// have seen it unrenewed for that time.
 pub(super) const CLAIM_S: i64 = 40;
 
 /// The refreshes of one account's token.

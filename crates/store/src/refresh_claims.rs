@@ -1,10 +1,9 @@
 //! Refreshes of tokens: the claim by which one of several nodes refreshes, and what it brings.
 //!
-//! A claim covers every id under which its customer has connected the same platform account, because
-//! these may hold copies of one refresh token. It is renewed while the refresh runs. When it ends
-//! without a release is not decided by the time: another node takes it over after it has itself seen
-//! it unrenewed for the whole length of claims, so that no clock that jumps lets two nodes use one
-//! refresh token.
+//! A claim covers every id under which its customer has connected the same platform account,
+//! because these may hold copies of one refresh token. It is renewed while the refresh runs. The
+//! time alone does not end it: another node takes it over after it has itself seen it unrenewed for
+//! the whole length of claims, so that no clock that jumps lets two nodes use one refresh token.
 
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -135,9 +134,9 @@ pub async fn covered(
     Ok(covered)
 }
 
-/// Stores what a refresh brought for these accounts of a customer, each in place of the version that
-/// was read. Returns for each the new version; none if it was changed meanwhile. What is stored ends
-/// the claim.
+/// Stores what a refresh brought for these accounts of a customer, each in place of the version
+/// that was read. Returns for each the new version; none if it was changed meanwhile. What is
+/// stored ends the claim.
 pub async fn store_renewed(
     store: &Store,
     customer: CustomerId,

@@ -6,7 +6,7 @@ use test_service::{Browser, Client, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 /// A name of HTML, with the letters that end attributes and texts.
-const HOSTILE: &str = "</b><script>alert(1)</script>\"'`&amp; \u{202e}txt.exe 🦀";
+const HOSTILE: &str = "</b><script>alert(1)</script>\"'`&amp; \u{5d0}\u{5d1}.exe 🦀";
 
 async fn signed_in(app: &TestApp) -> (Client, Browser) {
     let member = app.member(ADA).await;

@@ -112,8 +112,8 @@ async fn the_credits_of_the_trial_come_with_the_emailed_link_and_once() {
         let token = app.mailed_token(ADA).await;
         let link = format!("/console/confirm?token={token}");
 
-        // The link may be opened in another browser, which is not signed in, by a mail program or by
-        // its virus scanner.
+        // The link may be opened in another browser, which is not signed in, by a mail program or
+        // by its virus scanner.
         let page = app.browser().open(&link).await;
         app.browser().open(&link).await;
         assert_eq!(credits().await, Some(0), "opening it changes nothing");

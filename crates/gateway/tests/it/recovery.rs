@@ -255,7 +255,7 @@ async fn random_operations_are_charged_exactly() {
             log.iter().map(|call| (call["call_id"].as_str().unwrap(), call)).collect();
         let calls = stage.platform.calls();
         let seen: HashSet<_> = calls.iter().map(|call| call.header("x-call-id").unwrap()).collect();
-        assert!(log.len() > 100, "only {} calls were held", log.len());
+        assert!(log.len() > 60, "only {} calls were held", log.len());
         for call in &seen {
             assert!(booked.contains_key(call), "{call} must not reach the platform without a hold");
         }

@@ -10,7 +10,7 @@ use super::scenario::{Scenario, vectors};
 use super::side::{is_long, made, seed};
 use super::world::World;
 
-/// Attacks tried on each database in a short and in a full run; `scripts/economics-test` tries more.
+/// Attacks tried on a database in a short and in a full run; `scripts/economics-test` tries more.
 const ATTACKS: (usize, usize) = (2, 5);
 const ATTACKS_LONG: usize = 20;
 /// Credits and price in cents of the cheapest offer: the agency plan.
