@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 POSTGRES_VARIABLE = "CREATOR_GATEWAY_TEST_POSTGRES"
+LISTENING_PORTS = (11_000, 32_000)
 # These only detect what hangs: a slow or busy machine needs a fraction of them.
 START_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 300
@@ -53,9 +55,16 @@ def counted(script, counts):
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that is free now, below those that systems give to clients: one of these could be taken by a connection
+    before the service listens."""
+    while True:
+        port = random.SystemRandom().randrange(*LISTENING_PORTS)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def toml(value):
