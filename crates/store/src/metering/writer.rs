@@ -135,6 +135,12 @@ impl MeterWriter {
             Err(error) => {
                 self.fail(&error);
                 (self.options.on_batch)(&report);
+                if self.has_lost_its_disk() {
+                    // It may be on the disk or not, so its callers must not be told that nothing
+                    // was charged. They get no response, because the process ends now.
+                    std::mem::forget(batch);
+                    return;
+                }
                 let is_pressing = self.give_up(batch, error);
                 if is_pressing {
                     tokio::time::sleep(RETRY_PAUSE).await;
