@@ -123,10 +123,13 @@ impl ReserveFile {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn refused(code: &'static str) -> StoreError {
+    /// The code of a flush that failed.
+    pub(crate) const LOST_WRITE: &str = "1034";
+
+    pub(crate) fn refused(code: &'static str) -> StoreError {
         StoreError::Database(sqlx::Error::Database(Box::new(RefusedWrite(code))))
     }
 
@@ -199,7 +202,7 @@ mod tests {
             assert!(!disk.has_failed(), "{code}");
         }
 
-        disk.note(&refused("1034"));
+        disk.note(&refused(LOST_WRITE));
 
         assert!(disk.has_failed());
         disk.failure().await;

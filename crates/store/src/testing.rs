@@ -68,8 +68,8 @@ pub fn chosen() -> DatabaseKind {
     }
 }
 
-/// How many samples a test takes, or how few it leaves out: `whole` in a full run, `short` in
-/// others.
+/// A number that says how many samples a test takes, or which step it takes among them: `whole` in
+/// a full run, `short` in others.
 pub fn samples(short: usize, whole: usize) -> usize {
     if std::env::var(WHOLE).is_ok_and(|value| value == "1") { whole } else { short }
 }

@@ -348,3 +348,51 @@ impl std::fmt::Debug for MeterWriter {
         write!(formatter, "MeterWriter({:?})", self.options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::id::NodeId;
+    use domain::time::Timestamp;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::super::queue::QueueLimits;
+    use super::super::queue::tests::request;
+    use super::*;
+    use crate::disk::tests::{LOST_WRITE, refused};
+    use crate::testing;
+
+    const LIMITS: QueueLimits =
+        QueueLimits { holds_max: 10, age_max: Duration::MAX, wait_max: Duration::MAX, batch: 10 };
+
+    /// Writes a hold into a database that refuses it; whether the disk then counts as failed.
+    async fn outcome_of_a_failed_batch(is_disk_lost: bool) -> Result<HoldOutcome, TryRecvError> {
+        let store = testing::sqlite().await;
+        testing::run_raw(&store, "alter table customer_credits rename to elsewhere").await.unwrap();
+        let (disk, shared) = (store.disk().unwrap().clone(), Arc::new(SharedQueue::default()));
+        let queue = Arc::clone(&shared);
+        let node = NodeId::new(Timestamp::from_unix_micros(0), [1; 10]);
+        let options = MeterOptions {
+            on_batch: Arc::new(move |report| {
+                assert!(!report.committed);
+                if is_disk_lost {
+                    disk.note(&refused(LOST_WRITE));
+                }
+                queue.queue.close();
+            }),
+            ..MeterOptions::new(node, 1)
+        };
+        let (hold, mut outcome) = request();
+        shared.queue.push_hold(hold, None, LIMITS).unwrap();
+        MeterWriter::new(store.clone(), Arc::new(options), shared).run().await;
+        outcome.try_recv()
+    }
+
+    #[tokio::test]
+    async fn callers_learn_that_a_batch_failed_but_not_if_the_disk_may_have_it() {
+        let failed = outcome_of_a_failed_batch(false).await;
+        assert!(matches!(failed, Ok(HoldOutcome::Failed(_))), "{failed:?}");
+
+        let unknown = outcome_of_a_failed_batch(true).await;
+        assert!(matches!(unknown, Err(TryRecvError::Empty)), "{unknown:?}");
+    }
+}
