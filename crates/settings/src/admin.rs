@@ -32,7 +32,8 @@ pub struct AdminSection {
     /// The token that callers of staff commands must send: 128 bits or more. Empty: generated.
     #[serde(serialize_with = "super::writing::secret")]
     pub token: SecretString,
-    /// Wrong tokens and keys a minute from one address, before all of its commands are refused.
+    /// Wrong tokens and keys a minute from one address, before its commands are refused, but for
+    /// those with the right token.
     pub wrong_tokens_per_minute: u32,
 }
 

@@ -58,10 +58,11 @@ async fn wrong_admin_tokens_are_limited_and_right_ones_are_not() {
 
     assert_eq!((refused.status, refused.header("retry-after")), (429, "20"), "{}", refused.text());
     assert!(refused.text().contains("too many wrong admin tokens"), "{}", refused.text());
-    assert_eq!(command(&app, &list).await.status, 429, "nobody learns which token was right");
+    let right = command(&app, &list).await;
+    assert_eq!(right.status, 200, "no other program on this machine locks the operator out");
     assert_eq!(app.admin().get("/ready").await.status, 200, "probes need no token");
     app.advance_seconds(20);
-    assert_eq!(command(&app, &list).await.status, 200);
+    assert_eq!(guess("/commands").await.status, 401);
     app.end().await;
 }
 
