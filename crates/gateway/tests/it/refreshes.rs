@@ -1,5 +1,5 @@
-//! Refreshes of tokens that take long, end late or bring tokens that cannot be stored at once: no
-//! fresh token is lost, and no call waits for long.
+//! Refreshes of tokens that take long, end late or bring tokens that cannot be stored immediately:
+//! no fresh token is lost, and no call waits for long.
 //!
 //! The platform takes a second use of a refresh token for theft, as RFC 9700, section 4.14.2,
 //! advises: from then on nothing of the account works.
