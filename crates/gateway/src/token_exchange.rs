@@ -83,12 +83,13 @@ impl TokenExchange {
             creator: &account.creator,
             version: account.version,
         };
+        let at = gateway.clock.running_for();
         let until = gateway.clock.now().plus_seconds(CLAIM_S);
-        let overdue = watch.overdue(gateway.clock.running_for());
+        let overdue = watch.overdue(at);
         match refresh_claims::claim(&gateway.store, subject, overdue, until).await? {
             ClaimOutcome::Claimed(claim) => {
                 let (run, end) = watch.begin();
-                gateway.tasks.clone().spawn_control(Box::pin(self.run(claim, end)));
+                gateway.tasks.clone().spawn_control(Box::pin(self.run(claim, at, end)));
                 Ok(Some(run))
             }
             ClaimOutcome::Taken(stamp) => {
@@ -99,14 +100,14 @@ impl TokenExchange {
         }
     }
 
-    async fn run(self, claim: RefreshClaim, end: RefreshEnd) {
+    async fn run(self, claim: RefreshClaim, at: Duration, end: RefreshEnd) {
         let ended = Notify::new();
         let work = async {
             let is_fresh = self.refresh().await;
             ended.notify_one();
             is_fresh
         };
-        let (is_fresh, claim) = tokio::join!(work, self.keep(claim, &ended));
+        let (is_fresh, claim) = tokio::join!(work, self.keep(claim, at, &ended));
         // If this fails, others take it over in time.
         if let Err(error) = refresh_claims::release(&self.gateway.store, &claim).await {
             tracing::warn!(%error, "the claim of a token refresh could not be released");
@@ -114,8 +115,13 @@ impl TokenExchange {
         end.tell(is_fresh);
     }
 
-    /// Renews the claim until the refresh has ended.
-    async fn keep(&self, mut claim: RefreshClaim, ended: &Notify) -> RefreshClaim {
+    /// Renews the claim, which was made at `at`, until the refresh has ended.
+    async fn keep(
+        &self,
+        mut claim: RefreshClaim,
+        mut at: Duration,
+        ended: &Notify,
+    ) -> RefreshClaim {
         let gateway = &self.gateway;
         let mut has_failed = false;
         loop {
@@ -123,7 +129,7 @@ impl TokenExchange {
                 if has_failed {
                     tokio::time::sleep(STORE_AGAIN.1).await;
                 } else {
-                    gateway.clock.sleep(RENEW_EVERY).await;
+                    gateway.clock.sleep_since(at, RENEW_EVERY).await;
                 }
             };
             tokio::select! {
@@ -131,6 +137,7 @@ impl TokenExchange {
                 () = ended.notified() => return claim,
                 () = pause => {}
             }
+            at = gateway.clock.running_for();
             let until = gateway.clock.now().plus_seconds(CLAIM_S);
             match refresh_claims::renew(&gateway.store, &mut claim, until).await {
                 Ok(true) => has_failed = false,

@@ -79,10 +79,17 @@ impl Clock {
     /// Waits for this long, however the clock is corrected meanwhile. On a manual clock, it waits
     /// until the test has moved the clock that far.
     pub async fn sleep(&self, duration: Duration) {
+        self.sleep_since(self.running_for(), duration).await;
+    }
+
+    /// Waits until this long after a moment that [`Self::running_for`] told.
+    pub async fn sleep_since(&self, since: Duration, duration: Duration) {
+        let until = since.saturating_add(duration);
         match self {
-            Self::System { .. } => tokio::time::sleep(duration).await,
+            Self::System { .. } => {
+                tokio::time::sleep(until.saturating_sub(self.running_for())).await;
+            }
             Self::Manual(_) => {
-                let until = self.running_for().saturating_add(duration);
                 while self.running_for() < until {
                     tokio::time::sleep(Duration::from_micros(MANUAL_LOOK_MICROS)).await;
                 }

@@ -360,7 +360,7 @@ async fn move_on(nodes: &Nodes) {
         select cast(coalesce(refresh_claimed_until, 9223372036854775807) as text) as line
         from accounts where creator_id = 'eve'";
     nodes.stage.app.advance_seconds(5);
-    // The task that renews it may have begun five seconds later than the claim.
+    // It is renewed once it is ten seconds old, and each step is five.
     let renewed = nodes.stage.app.clock.now().plus_seconds(25).unix_micros();
     loop {
         let claims = store::testing::lines(nodes.stage.app.store(), CLAIM).await.unwrap();
