@@ -54,8 +54,8 @@ impl LowBalances {
             if thresholds.is_empty() {
                 return;
             }
-            let is_low = |(customer, available): &&(CustomerId, Credits)| {
-                thresholds.get(customer).is_some_and(|threshold| available < threshold)
+            let is_low = |(customer, credits): &&(CustomerId, Credits)| {
+                thresholds.get(customer).is_some_and(|threshold| credits < threshold)
             };
             balances.iter().filter(is_low).map(|(customer, _)| *customer).collect()
         };

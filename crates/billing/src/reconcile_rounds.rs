@@ -101,7 +101,7 @@ impl ReconciliationRounds {
             return Ok(RoundOutcome::TooEarly);
         }
         let until = now.plus_seconds(LEASE_S);
-        let claimed = reconciliations::claim(&billing.store, self.node, now, until).await?;
+        let claimed = reconciliations::claim(&billing.store, self.node, until).await?;
         let Some(before) = claimed else { return Ok(RoundOutcome::OtherNode) };
         let node = self.node;
         let outcome = tokio::select! {

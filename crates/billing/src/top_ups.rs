@@ -114,10 +114,12 @@ async fn attempt_begun(billing: &BillingState, customer: CustomerId) -> bool {
 pub(super) async fn resume(billing: &BillingState, left: &TopUp) {
     let until = billing.clock.now().plus_seconds(LEASE_S);
     let resumed = async {
-        if top_ups::take_over(&billing.store, left, until).await? {
-            look_up(billing, left).await?;
+        if !top_ups::take_over(&billing.store, left, until).await? {
+            return Ok(());
         }
-        Ok::<(), Failure>(())
+        let looked_up = look_up(billing, left).await;
+        top_ups::release(&billing.store, left.order).await?;
+        looked_up
     };
     if let Err(error) = resumed.await {
         tracing::warn!(%error, order.id = %left.order, "the outcome of a top-up is still unknown");
@@ -160,8 +162,9 @@ async fn claim_and_charge(billing: &BillingState, customer: CustomerId) -> Resul
     };
     match top_ups::claim(&billing.store, &claim).await? {
         TopUpClaiming::Claimed(top_up) => {
-            carry_on(billing, &top_up).await?;
-            Ok(true)
+            let carried = carry_on(billing, &top_up).await;
+            top_ups::release(&billing.store, top_up.order).await?;
+            carried.map(|()| true)
         }
         TopUpClaiming::Hindered(hindrance) => {
             tracing::debug!(customer.id = %customer, ?hindrance, "no automatic top-up");

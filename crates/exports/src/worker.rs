@@ -15,7 +15,7 @@ use runtime::metrics;
 use store::StoreError;
 use store::exports::{
     self, ClaimedExport, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress,
-    LeaseRenewal, LeaseTimes, WorkerReport,
+    LeaseRenewal, WorkerReport,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -136,10 +136,10 @@ async fn keep(
     bell: &Notify,
     stop: &CancellationToken,
 ) -> WorkEnding {
-    let renew_s = exports.config.exports.renew_s;
-    let pause = Duration::from_secs(renew_s.unsigned_abs()).min(PROGRESS_EACH);
+    let renew_every = Duration::from_secs(exports.config.exports.renew_s.unsigned_abs());
+    let pause = renew_every.min(PROGRESS_EACH);
     let mut noted = None;
-    let mut renewed_at = exports.clock.now();
+    let mut renewed_at = exports.clock.running_for();
     loop {
         let is_rung = tokio::select! {
             () = stop.cancelled() => return WorkEnding::Stopped,
@@ -147,22 +147,22 @@ async fn keep(
             () = shared.bell.notified() => true,
             () = tokio::time::sleep(pause) => false,
         };
-        let now = exports.clock.now();
+        let (now, at) = (exports.clock.now(), exports.clock.running_for());
         let stands = (shared.pages(), shared.doing());
-        let is_due = now >= renewed_at.plus_seconds(renew_s);
+        let is_due = at.saturating_sub(renewed_at) >= renew_every;
         if !is_rung && !is_due && noted == Some(stands) {
             continue;
         }
-        (noted, renewed_at) = (Some(stands), now);
+        (noted, renewed_at) = (Some(stands), at);
         let until = now.plus_seconds(exports.config.exports.lease_s);
         let has_new_page = shared.has_new_page.load(Ordering::SeqCst);
         let (progress, doing) = (shared.progress(), shared.doing());
         let report = WorkerReport { progress, doing, has_new_page };
-        match exports::renew(&exports.store, &lease, LeaseTimes { now, until }, report).await {
+        match exports::renew(&exports.store, &lease, until, report).await {
             Ok(LeaseRenewal::Kept) => failpoints::reach(Failpoint::ProgressNoted).await,
             Ok(LeaseRenewal::Cancelling) => return WorkEnding::Cancelled,
             Ok(LeaseRenewal::Lost) => return WorkEnding::Lost,
-            // If this continues, the lease expires.
+            // If this continues, and the node is gone, it is taken over.
             Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
         }
         if is_due && gives_way(exports, lease, now).await {
@@ -174,7 +174,7 @@ async fn keep(
 /// Whether another customer is waiting for a worker while this customer has several on this node.
 async fn gives_way(exports: &ExportsState, lease: ExportLease, now: Timestamp) -> bool {
     let waiting_since = now.plus_seconds(-exports.config.exports.renew_s);
-    match exports::gives_way(&exports.store, &lease, now, waiting_since).await {
+    match exports::gives_way(&exports.store, &lease, waiting_since).await {
         Ok(gives_way) => gives_way,
         Err(error) => {
             tracing::warn!(%error, "waiting exports could not be read");
@@ -204,7 +204,7 @@ async fn end(
             let (code, message) = (&failure.code, &failure.message);
             tracing::warn!(export.id = %lease.export, code, message, "an export failed and will be retried");
             let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
-            ("postponed", exports::postpone(store, &lease, now, until, progress).await?)
+            ("postponed", exports::postpone(store, &lease, until, progress).await?)
         }
         WorkEnding::Waiting(failure) if now >= waits_until => {
             ("failed", failed(exports, lease, now, failure, progress).await?)
@@ -213,8 +213,7 @@ async fn end(
             let (code, message) = (&failure.code, &failure.message);
             tracing::warn!(export.id = %lease.export, code, message, "an export is waiting");
             let until = now.plus_seconds(REFUSED_RETRY_S);
-            let times = LeaseTimes { now, until };
-            ("postponed", exports::pause(store, &lease, times, failure, progress).await?)
+            ("postponed", exports::pause(store, &lease, until, failure, progress).await?)
         }
         WorkEnding::Cancelled => {
             ("cancelled", exports::end_cancelled(store, &lease, now, progress).await?)

@@ -99,8 +99,8 @@ pub enum Failure {
     },
     /// The key's monthly budget does not cover the call.
     #[error(
-        "the key {key} has used {used} of the {budget} credits it may spend this UTC month, and this request \
-         costs {cost}; its budget resets at {resets_at}"
+        "the key {key} has used, or holds for requests that are running, {used} of the {budget} credits it may spend \
+         this UTC month, and this request costs {cost}; its budget resets at {resets_at}"
     )]
     KeyBudgetExhausted {
         /// The key.

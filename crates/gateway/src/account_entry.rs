@@ -20,6 +20,7 @@ use platform_client::{
 };
 use runtime::sealing::DataKey;
 use transport::LoadCounter;
+use web::idempotency;
 
 use super::account_cookies::{self, AccountCookies};
 use super::refresh_watch::RefreshWatch;
@@ -36,6 +37,8 @@ pub struct AccountEntry {
     pub platform: Platform,
     /// The platform's own id for it; empty where the identity check does not return one.
     pub platform_account_id: String,
+    /// When it was connected under this name; replacing its credentials does not change that.
+    connected_at: Timestamp,
     /// Whether calls may use it.
     pub state: AccountState,
     /// Whether the customer turned it off.
@@ -140,6 +143,7 @@ impl AccountEntry {
             creator: account.creator_id,
             platform: account.platform,
             platform_account_id: account.platform_account_id,
+            connected_at: account.connected_at,
             state: account.state,
             is_switched_off: account.switched_off_at.is_some(),
             version: account.version,
@@ -151,6 +155,11 @@ impl AccountEntry {
             headers: OnceLock::new(),
             cookies,
         })
+    }
+
+    /// A hash of who it is on its platform.
+    pub fn identity(&self) -> [u8; 32] {
+        idempotency::identity(self.platform, &self.platform_account_id, self.connected_at)
     }
 
     /// Refuses an inactive account.

@@ -3,8 +3,10 @@
 //! The call sends one response head; a long response streams its body afterwards. When the caller
 //! has disconnected, the call finds its sender closed and runs to its end without it.
 
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -15,6 +17,7 @@ use domain::repeat::PlatformStatus;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Sleep;
 use web::error::render::put_hint;
 use web::middleware::rate_limit::RateDecision;
 use web::middleware::texts::HeaderTexts;
@@ -46,6 +49,35 @@ impl AnswerSender {
     pub(super) async fn abandoned(&mut self) {
         if let Some(sender) = &mut self.0 {
             sender.closed().await;
+        }
+    }
+
+    /// Waits for work while the caller is there, and for up to `limit` after it has left; then
+    /// none.
+    // Not an async function: that would store what the work returns in the future.
+    pub(super) fn while_wanted<'a, T>(
+        &'a mut self,
+        limit: impl Fn() -> Duration + Send + 'a,
+        mut work: Pin<&'a mut (impl Future<Output = T> + Send)>,
+    ) -> impl Future<Output = Option<T>> + Send + 'a {
+        // Boxed: most callers stay.
+        let mut rest: Option<Pin<Box<Sleep>>> = None;
+        poll_fn(move |context| {
+            if let Poll::Ready(done) = work.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            if rest.is_none() {
+                ready!(self.poll_abandoned(context));
+            }
+            let rest = rest.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit())));
+            rest.as_mut().poll(context).map(|()| None)
+        })
+    }
+
+    fn poll_abandoned(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.0 {
+            Some(sender) => sender.poll_closed(context),
+            None => Poll::Ready(()),
         }
     }
 
@@ -166,5 +198,31 @@ impl http_body::Body for RelayedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_goes_on_for_a_limited_time_after_the_caller_has_left() {
+        const LIMIT: Duration = Duration::from_mins(1);
+        let hour = || Box::pin(tokio::time::sleep(Duration::from_hours(1)));
+        let begun = tokio::time::Instant::now();
+
+        let (mut there, caller) = channel();
+        assert_eq!(there.while_wanted(|| LIMIT, hour().as_mut()).await, Some(()));
+        let leaves = async {
+            tokio::time::sleep(Duration::from_mins(5)).await;
+            drop(caller);
+        };
+        let mut work = hour();
+        let ((), ended) = tokio::join!(leaves, there.while_wanted(|| LIMIT, work.as_mut()));
+
+        assert_eq!(ended, None);
+        assert_eq!(begun.elapsed(), Duration::from_mins(66));
+        let mut short = Box::pin(tokio::time::sleep(Duration::from_secs(59)));
+        assert_eq!(there.while_wanted(|| LIMIT, short.as_mut()).await, Some(()));
     }
 }

@@ -20,6 +20,7 @@ use super::admit::{self, CallEntrance, RequestHead, Whole};
 use super::answer::{self, AnswerSender, CallReceipt};
 use super::cache::KeyEntry;
 use super::call_context::{CallContext, milliseconds};
+use super::fetch::{AnswerTiming, FetchedAnswer, Unreceived, fetch};
 use super::forward::{self, ForwardFailure};
 use super::hold::{self, HeldCall, NotHeld};
 use super::inbound::{InboundRequest, refuse};
@@ -215,7 +216,7 @@ async fn carry(
     destination: &CallDestination<'_>,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let fetched = fetch(setting, held, destination).await;
+    let fetched = fetch(setting, held, destination, answer).await;
     // Matched without a reference, which would reserve room in the future for a second copy.
     let is_refused =
         matches!(fetched.received, Ok(ReceivedAnswer { status: StatusCode::UNAUTHORIZED, .. }));
@@ -239,8 +240,7 @@ async fn carry_refused(
     // A refresh changes the account's version, so a hold committed after it would be refused as
     // stale.
     held.durable().await?;
-    let fresh = held.alive_during(gateway, refresh::after_refusal(gateway, account)).await;
-    match fresh {
+    match refresh::after_refusal(gateway, account).await {
         Ok(None) => conclude(setting, held, fetched, answer).await,
         // The token's fault and not the account's: the caller comes again.
         Err(failure) => refused_for_now(setting, held, fetched, failure, answer).await,
@@ -251,7 +251,7 @@ async fn carry_refused(
         Ok(Some(refreshed)) => {
             let again = CallContext { account: &refreshed, ..*setting };
             pacing::charge_again(&again);
-            let second = fetch(&again, held, destination).await;
+            let second = fetch(&again, held, destination, answer).await;
             conclude(&again, held, second, answer).await
         }
     }
@@ -271,42 +271,6 @@ async fn refused_for_now(
         frees_key: true,
     };
     fail(setting, held, failure, fetched.timing, answer).await
-}
-
-/// The result of a call, and when it was there.
-struct FetchedAnswer {
-    received: Result<ReceivedAnswer, ForwardFailure>,
-    timing: AnswerTiming,
-}
-
-/// How long a platform took, and when its response, or the lack of one, was known.
-#[derive(Clone, Copy)]
-struct AnswerTiming {
-    /// In milliseconds.
-    upstream_ms: f64,
-    at: Instant,
-}
-
-/// Sends the call and receives its response.
-async fn fetch(
-    setting: &CallContext<'_>,
-    held: &HeldCall,
-    destination: &CallDestination<'_>,
-) -> FetchedAnswer {
-    let sent_at = Instant::now();
-    let received = match forward::forward(setting, held, destination).await {
-        Ok(mut platform_answer) => {
-            limits::drop_unusable_pause(&mut platform_answer.headers, setting.gateway.clock.now());
-            let responded =
-                answer::platform_status(platform_answer.status, &platform_answer.headers);
-            let outcome = receive::receive(setting, destination, platform_answer).await;
-            observe::report_to_breaker(setting, &outcome);
-            outcome.map_err(|error| forward::failure(setting, held, &error, Some(responded)))
-        }
-        Err(failure) => Err(failure),
-    };
-    let at = Instant::now();
-    FetchedAnswer { received, timing: AnswerTiming { upstream_ms: milliseconds(sent_at, at), at } }
 }
 
 /// Passes the response on and settles the hold.
@@ -331,7 +295,22 @@ async fn conclude(
             }
         }
         // Boxed: few calls fail.
-        Err(failure) => Box::pin(fail(setting, held, failure, timing, answer)).await,
+        Err(Unreceived::Failed(failure)) => {
+            Box::pin(fail(setting, held, failure, timing, answer)).await
+        }
+        Err(Unreceived::CallerLeft(responded)) => {
+            let outcome = Outcome::of_status(responded.status);
+            let ending = CallEnding {
+                outcome,
+                status: Some(responded.status),
+                upstream_ms: Some(timing.upstream_ms),
+                at: timing.at,
+                stored: None,
+                frees_key: responded.is_not_carried_out(),
+            };
+            settle::settle(setting, held, ending).report(setting, None);
+            Ok(())
+        }
     }
 }
 
@@ -400,7 +379,7 @@ async fn stream(
     let stored_bytes_max = setting.gateway.config.http.limits.stored_answer_bytes_max;
     let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
     let relay = receive::BodyRelay { status: begun.status, sender, copy: &mut copy };
-    let reached = relay.run(setting, held, content).await;
+    let (reached, caller) = relay.run(setting, content).await;
     if reached == outcome {
         setting.account.health.breaker.succeeded();
     } else {
@@ -415,7 +394,14 @@ async fn stream(
         stored: stored.filter(|_| !reached.may_have_happened()),
         frees_key: begun.frees_key(),
     };
-    settle::settle(setting, held, ending).report(setting, None);
+    let ended = settle::settle_before_end(setting, held, ending).await;
+    if reached != outcome
+        && let Some(caller) = &caller
+    {
+        receive::cut(caller).await;
+    }
+    drop(caller);
+    ended.report(setting, None);
     Ok(())
 }
 

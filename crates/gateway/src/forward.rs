@@ -10,7 +10,6 @@ use failures::UnknownOutcome;
 use platform_client::{CallErrorKind, ClientError, PlatformResponse};
 use web::error::ApiError;
 
-use super::admit::Content;
 use super::call_context::CallContext;
 use super::hold::HeldCall;
 use super::pacing;
@@ -37,7 +36,7 @@ impl ForwardFailure {
 
 /// Whether the hold is too old for the call to be sent.
 pub(super) fn is_late(held: &HeldCall) -> bool {
-    held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD)
+    held.has_waited(DISPATCH_GUARD)
 }
 
 /// Sends the call, and retries it once where that is safe.
@@ -55,12 +54,7 @@ pub(super) async fn forward(
     loop {
         let request = prepare::request(setting, destination, held.call)
             .map_err(ForwardFailure::not_dispatched)?;
-        let sending = gateway.accounts().upstream.send(target, request);
-        let sent = match &whole.content {
-            Content::Native(_) => sending.await,
-            Content::Upload(_) => Box::pin(held.alive_during(gateway, sending)).await,
-        };
-        match sent {
+        match gateway.accounts().upstream.send(target, request).await {
             Ok(answer) => return Ok(answer),
             Err(error) if may_retry && error.retryable && gateway.retry_budget.take() => {
                 may_retry = false;

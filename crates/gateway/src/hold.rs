@@ -4,28 +4,39 @@
 //! the balance may not cover it; otherwise it is sent immediately, and its *response* waits for the
 //! durable hold, which may still refuse it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
+use domain::time::Timestamp;
 use failures::Failure;
 use failures::{NotStored, UnknownOutcome};
 use runtime::metrics;
 use store::idempotency::{ExistingRequest, StoredAnswer};
-use store::metering::{Hold, HoldOutcome, HoldRefusal, PendingHold};
+use store::metering::{
+    CallResolution, Hold, HoldOutcome, HoldRefusal, PendingHold, PendingResolution,
+};
+use tokio::time::Instant;
 use web::error::ApiError;
 
 use super::call_context::CallContext;
 use super::{idempotency, settle};
 
-/// A hold that is being committed, or has been.
+/// A hold that is being committed, or has been. It is renewed while this exists. Dropped before the
+/// call was settled, because the call panicked or was cut off, it is refunded.
 pub(super) struct HeldCall {
     pub(super) call: CallId,
     /// The key that pays.
     key: KeyId,
     pub(super) cost: Credits,
-    /// When the hold was requested, on the monotonic clock; `None` if the call need not wait for
-    /// it.
-    pub(super) since: Option<tokio::time::Instant>,
-    pub(super) reservation: PendingHold,
+    /// When the hold was requested.
+    since: Instant,
+    /// Whether the call waits for it before it is sent.
+    waits: bool,
+    settled: AtomicBool,
+    reservation: PendingHold,
 }
 
 /// Why a call did not get its credits.
@@ -63,7 +74,7 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
         held_at,
         expires_at: held_at.plus_seconds(gateway.config.metering.hold_ttl_s),
         request_id: inbound.label.as_str().to_owned(),
-        idempotency: idempotency::claim(whole, held_at),
+        idempotency: idempotency::claim(whole, account, held_at),
         tag: arrival.tag.clone(),
     };
     // Only the hold's transaction knows what is left of a key's budget.
@@ -72,7 +83,7 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
     } else {
         gateway.meter().reserve(wanted).await
     };
-    let reservation = reserved.map_err(|refusal| {
+    let mut reservation = reserved.map_err(|refusal| {
         NotHeld::Refused(match refusal {
             HoldRefusal::Insufficient { balance } => {
                 ApiError::Failure(Failure::InsufficientCredits { balance, cost: plan.cost })
@@ -82,10 +93,11 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
             HoldRefusal::Store(error) => ApiError::Failure(Failure::Store(error)),
         })
     })?;
-    let may_leave = reservation.may_leave();
-    let since = (!may_leave).then(tokio::time::Instant::now);
-    let mut held = HeldCall { call, key: arrival.key.key, cost: plan.cost, since, reservation };
-    if !may_leave {
+    reservation.keep_alive();
+    let (waits, settled) = (!reservation.may_leave(), AtomicBool::new(false));
+    let (key, cost, since) = (arrival.key.key, plan.cost, Instant::now());
+    let mut held = HeldCall { call, key, cost, since, waits, settled, reservation };
+    if waits {
         // Boxed: most reads do not wait here, and their future needs no room for it.
         Box::pin(held.durable_in_time(setting)).await?;
     }
@@ -93,6 +105,11 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
 }
 
 impl HeldCall {
+    /// Whether its hold was requested longer ago than this, if the call had to wait for it.
+    pub(super) fn has_waited(&self, limit: Duration) -> bool {
+        self.waits && self.since.elapsed() > limit
+    }
+
     /// Like [`Self::durable`], before anything is sent, and for no longer than
     /// `metering.hold_wait_max_ms`. A hold that is committed later is refunded.
     async fn durable_in_time(&mut self, setting: &CallContext<'_>) -> Result<Credits, NotHeld> {
@@ -109,10 +126,14 @@ impl HeldCall {
     /// Waits until the hold is committed: returns the balance after it, or why it was refused.
     pub(super) async fn durable(&mut self) -> Result<Credits, NotHeld> {
         let outcome = self.reservation.durable().await;
-        if self.since.is_none()
+        if !self.waits
             && let Some(cause) = withholding_cause(&outcome)
         {
             metrics::read_withheld(cause);
+        }
+        if !outcome.is_held() {
+            // There is nothing to settle.
+            self.settled.store(true, Ordering::Relaxed);
         }
         let refused = match outcome {
             HoldOutcome::Held { balance } => return Ok(balance),
@@ -151,27 +172,53 @@ impl HeldCall {
         Err(NotHeld::Refused(refused))
     }
 
-    /// Waits for work that may take long, and renews the hold every minute, so that it does not
-    /// expire meanwhile.
-    pub(super) async fn alive_during<T>(
-        &self,
-        gateway: &crate::state::GatewayState,
-        work: impl Future<Output = T>,
-    ) -> T {
-        let mut work = std::pin::pin!(work);
-        let mut minute = tokio::time::interval(std::time::Duration::from_mins(1));
-        minute.tick().await;
-        loop {
-            tokio::select! {
-                done = &mut work => return done,
-                _ = minute.tick() => self.renew(gateway),
-            }
-        }
+    /// Settles the call.
+    pub(super) fn resolve(&self, resolution: CallResolution) {
+        self.settled.store(true, Ordering::Relaxed);
+        self.reservation.resolve(resolution);
     }
 
-    fn renew(&self, gateway: &crate::state::GatewayState) {
-        let expires_at = gateway.clock.now().plus_seconds(gateway.config.metering.hold_ttl_s);
-        self.reservation.renew(expires_at);
+    /// Like `resolve`, for callers that need to know when it is written.
+    pub(super) fn resolve_and_tell(&self, resolution: CallResolution) -> PendingResolution {
+        self.settled.store(true, Ordering::Relaxed);
+        self.reservation.resolve_and_tell(resolution)
+    }
+
+    /// Settles the call, together with its hold if that is not written yet, and waits until the
+    /// hold is.
+    pub(super) async fn resolve_with_hold(
+        &mut self,
+        resolution: CallResolution,
+    ) -> Result<Credits, NotHeld> {
+        let apart = self.reservation.resolve_together(resolution);
+        let balance = self.durable().await?;
+        if let Some(apart) = apart {
+            self.reservation.resolve_apart(apart);
+        }
+        self.settled.store(true, Ordering::Relaxed);
+        Ok(balance)
+    }
+}
+
+impl Drop for HeldCall {
+    fn drop(&mut self) {
+        if *self.settled.get_mut() {
+            return;
+        }
+        let micros = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let held_at = self.call.made_at().unwrap_or_else(|| Timestamp::from_unix_micros(0));
+        let outcome = Outcome::OutcomeUnknown;
+        self.reservation.resolve(CallResolution {
+            call_id: self.call,
+            outcome,
+            status: None,
+            resolved_at: held_at.plus_micros(micros),
+            duration_ms: micros / 1_000,
+            upstream_ms: None,
+            answer: None,
+            frees_key: false,
+        });
+        tracing::error!(call.id = %self.call, outcome = outcome.as_str(), "a call was cut off; its credits are given back");
     }
 }
 

@@ -21,7 +21,11 @@ use super::answer;
 use super::call_context::CallContext;
 
 /// What the hold's transaction claims, if the caller sent an idempotency key.
-pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
+pub(super) fn claim(
+    whole: &Whole,
+    account: &AccountEntry,
+    now: Timestamp,
+) -> Option<IdempotencyClaim> {
     let key = whole.arrival.idempotency?;
     let parts = &whole.arrival.parts;
     let own_type = parts.headers.get(http::header::CONTENT_TYPE);
@@ -34,7 +38,7 @@ pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
     };
     let request =
         RequestIdentity { method: &parts.method, uri: &parts.uri, content_type, body_digest };
-    Some(request.claim(key, now))
+    Some(request.claim(key, Some(account.identity()), now))
 }
 
 /// Seals a response so that it can be replayed.

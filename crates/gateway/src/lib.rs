@@ -15,6 +15,7 @@ mod call;
 mod call_context;
 mod drift;
 mod encoded_path;
+mod fetch;
 mod forward;
 mod hold;
 mod idempotency;

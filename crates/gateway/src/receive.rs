@@ -22,15 +22,34 @@ use super::answer::{CutBody, RelayedBody};
 use super::cache::KeyEntry;
 use super::call_context::CallContext;
 use super::forward;
-use super::hold::HeldCall;
 use super::prepare::CallDestination;
 use crate::state::GatewayState;
 
-/// How much of a response is still read after the caller left, to keep the connection; then it is
+/// How much of a response is still read after its caller has left, and for how long; then it is
 /// dropped.
-const READ_ON_BYTES_MAX: u64 = 1_048_576;
-/// How long such a response is read, at most.
-const READ_ON_TIME_MAX: Duration = Duration::from_mins(1);
+#[derive(Clone, Copy)]
+pub(super) struct ReadOn {
+    bytes_max: u64,
+    pub(super) time_max: Duration,
+}
+
+impl ReadOn {
+    /// To keep the connection.
+    const CONNECTION: Self = Self { bytes_max: 1_048_576, time_max: Duration::from_mins(1) };
+    /// To keep the response for its `Idempotency-Key`.
+    const RESPONSE_TIME: Duration = Duration::from_mins(10);
+
+    /// For this call.
+    pub(super) fn of(setting: &CallContext<'_>) -> Self {
+        if setting.whole.arrival.idempotency.is_none() {
+            return Self::CONNECTION;
+        }
+        let stored_max = setting.gateway.config.http.limits.stored_answer_bytes_max;
+        let stored_max = u64::try_from(stored_max).unwrap_or(u64::MAX);
+        let bytes_max = stored_max.max(Self::CONNECTION.bytes_max);
+        Self { bytes_max, time_max: Self::RESPONSE_TIME }
+    }
+}
 
 /// Set on responses that are passed on with their envelope; platforms cannot set it.
 const ENVELOPE: HeaderName = HeaderName::from_static("x-envelope");
@@ -126,6 +145,8 @@ fn reading(gateway: &GatewayState, has_envelope: bool) -> ReadLimits {
     ReadLimits {
         bytes_max: http.limits.answer_buffer_bytes_max,
         silence_max: (!has_envelope && !silence.is_zero()).then_some(silence),
+        // The caller's patience decides.
+        time_max: None,
     }
 }
 
@@ -243,7 +264,7 @@ async fn buffer(
 }
 
 /// The body for the caller and the sender that feeds it, for a streamed response.
-pub(super) fn relayed(rest: &AnswerBody) -> (mpsc::Sender<Result<Bytes, CutBody>>, Body) {
+pub(super) fn relayed(rest: &AnswerBody) -> (BodySender, Body) {
     let (sender, body) = RelayedBody::new(rest.length());
     (sender, Body::new(body))
 }
@@ -276,10 +297,13 @@ impl Copy {
     }
 }
 
+/// What feeds the caller's body.
+pub(super) type BodySender = mpsc::Sender<Result<Bytes, CutBody>>;
+
 /// A long response on its way to the caller.
 pub(super) struct BodyRelay<'a> {
     pub(super) status: StatusCode,
-    pub(super) sender: mpsc::Sender<Result<Bytes, CutBody>>,
+    pub(super) sender: BodySender,
     pub(super) copy: &'a mut Copy,
 }
 
@@ -291,22 +315,19 @@ enum Next {
 }
 
 impl BodyRelay<'_> {
-    /// Passes a response on to its end, and returns how it ended. The hold is renewed every minute.
+    /// Passes a response on to its end. When the caller of an event stream leaves, reading stops,
+    /// as it would without the gateway. Of any other response some more is read, so that its
+    /// connection, or the response for its `Idempotency-Key`, can be kept. Returns how it ended,
+    /// and the sender of a caller who is still there: its body ends when that is dropped.
     pub(super) async fn run(
         self,
         setting: &CallContext<'_>,
-        held: &HeldCall,
         content: (Bytes, AnswerBody),
-    ) -> Outcome {
-        held.alive_during(setting.gateway, self.pass_on(setting, content)).await
-    }
-
-    /// When the caller of an event stream leaves, reading stops, as it would without the gateway.
-    /// Of any other response some more is read, so that its connection can be kept.
-    async fn pass_on(self, setting: &CallContext<'_>, content: (Bytes, AnswerBody)) -> Outcome {
+    ) -> (Outcome, Option<BodySender>) {
         let (first, mut rest) = content;
         let bytes_max = setting.gateway.config.http.limits.answer_bytes_max;
         let charged = Outcome::of_status(self.status.as_u16());
+        let read_on = ReadOn::of(setting);
         let mut sizes = BodySizes { total: 0, unread: 0 };
         let mut next = first;
         let mut caller = Some(self.sender);
@@ -315,11 +336,10 @@ impl BodyRelay<'_> {
             self.copy.add(&next);
             sizes.add(next.len(), caller.is_none());
             if bytes_max > 0 && sizes.total > bytes_max {
-                cut(caller).await;
-                return Outcome::BadResponse;
+                return (Outcome::BadResponse, caller);
             }
-            if sizes.unread > READ_ON_BYTES_MAX {
-                return charged;
+            if sizes.unread > read_on.bytes_max {
+                return (charged, None);
             }
             if let Some(sender) = &caller
                 && !next.is_empty()
@@ -327,34 +347,42 @@ impl BodyRelay<'_> {
             {
                 caller = None;
             }
-            next = match next_part(&mut rest, caller.as_ref(), &mut until).await {
+            let wanted = Wanted { caller: caller.as_ref(), time_max: read_on.time_max };
+            next = match next_part(&mut rest, wanted, &mut until).await {
                 Next::Part(Some(chunk)) => chunk,
-                Next::Part(None) => return charged,
-                Next::CallerLeft if caller.is_none() || rest.is_event_stream() => return charged,
+                Next::Part(None) => return (charged, caller),
+                Next::CallerLeft if caller.is_none() || rest.is_event_stream() => {
+                    return (charged, None);
+                }
                 Next::CallerLeft => {
                     caller = None;
                     Bytes::new()
                 }
-                Next::Failed(error) => {
-                    cut(caller).await;
-                    return forward::outcome_of(&error);
-                }
+                Next::Failed(error) => return (forward::outcome_of(&error), caller),
             };
         }
     }
 }
 
+/// Who waits for a response.
+struct Wanted<'a> {
+    /// None if it has left.
+    caller: Option<&'a BodySender>,
+    /// How long it is read then.
+    time_max: Duration,
+}
+
 /// Waits for the next part while the caller is there, and for a limited time after it has left.
 async fn next_part(
     rest: &mut AnswerBody,
-    caller: Option<&mpsc::Sender<Result<Bytes, CutBody>>>,
+    Wanted { caller, time_max }: Wanted<'_>,
     until: &mut Option<Instant>,
 ) -> Next {
     let left = async {
         match caller {
             Some(sender) => sender.closed().await,
             None => {
-                let until = until.get_or_insert_with(|| Instant::now() + READ_ON_TIME_MAX);
+                let until = until.get_or_insert_with(|| Instant::now() + time_max);
                 tokio::time::sleep_until(*until).await;
             }
         }
@@ -383,10 +411,8 @@ impl BodySizes {
 }
 
 /// Aborts the caller's body.
-async fn cut(caller: Option<mpsc::Sender<Result<Bytes, CutBody>>>) {
-    if let Some(sender) = caller {
-        drop(sender.send(Err(CutBody)).await);
-    }
+pub(super) async fn cut(caller: &BodySender) {
+    drop(caller.send(Err(CutBody)).await);
 }
 
 /// The response to the caller with a body that was read whole.

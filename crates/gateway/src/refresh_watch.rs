@@ -1,26 +1,11 @@
-//! What a node knows of refreshes of one account's token: its own that is running, and the claims
-//! of other nodes as it has seen them.
+//! The refresh of one account's token that this node makes, for the calls that wait for it.
 
-use std::time::Duration;
-
-use domain::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// How long a claim lasts beyond its latest renewal, in seconds. Others take it over after they
-/// have seen it unrenewed for that time.
-pub(super) const CLAIM_S: i64 = 40;
-
-/// The refreshes of one account's token.
+/// The refresh of one account's token that this node makes, if it makes one.
 #[derive(Default)]
-pub(super) struct RefreshWatch(Mutex<Watched>);
-
-#[derive(Default)]
-struct Watched {
-    run: Option<RefreshRun>,
-    /// How another node's claim was last renewed, and since when this node has seen it so.
-    claim: Option<(Timestamp, Duration)>,
-}
+pub(super) struct RefreshWatch(Mutex<Option<RefreshRun>>);
 
 /// A refresh that this node makes.
 #[derive(Clone)]
@@ -47,56 +32,21 @@ impl RefreshEnd {
 impl RefreshWatch {
     /// The refresh that is running, if any.
     pub(super) fn running(&self) -> Option<RefreshRun> {
-        self.0.lock().run.clone().filter(|run| run.0.has_changed().is_ok())
+        self.0.lock().clone().filter(|run| run.0.has_changed().is_ok())
     }
 
     /// A refresh begins.
     pub(super) fn begin(&self) -> (RefreshRun, RefreshEnd) {
         let (sender, receiver) = watch::channel(None);
         let run = RefreshRun(receiver);
-        *self.0.lock() = Watched { run: Some(run.clone()), claim: None };
+        *self.0.lock() = Some(run.clone());
         (run, RefreshEnd(sender))
-    }
-
-    /// This is how another node's claim looks after this node has been running for `at`.
-    pub(super) fn saw(&self, stamp: Timestamp, at: Duration) {
-        let mut watched = self.0.lock();
-        if watched.claim.is_none_or(|(seen, _)| seen != stamp) {
-            watched.claim = Some((stamp, at));
-        }
-    }
-
-    /// The claim of another node that may be taken over if it still looks the same.
-    pub(super) fn overdue(&self, at: Duration) -> Option<Timestamp> {
-        let (stamp, since) = self.0.lock().claim?;
-        let length = Duration::from_secs(CLAIM_S.unsigned_abs());
-        (at.saturating_sub(since) >= length).then_some(stamp)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn a_claim_is_overdue_once_it_was_seen_unrenewed_for_its_whole_length() {
-        let watch = RefreshWatch::default();
-        // What it says about the time does not matter.
-        let [old, renewed] = [-5, 7_200].map(|s| Timestamp::from_unix_micros(0).plus_seconds(s));
-        assert_eq!(watch.overdue(at(1_000)), None);
-
-        watch.saw(old, at(10));
-        watch.saw(old, at(49));
-        assert_eq!(watch.overdue(at(49)), None);
-        assert_eq!(watch.overdue(at(50)), Some(old));
-
-        watch.saw(renewed, at(50));
-        assert_eq!((watch.overdue(at(89)), watch.overdue(at(90))), (None, Some(renewed)));
-    }
 
     #[tokio::test]
     async fn a_refresh_runs_until_it_ends_or_is_lost() {

@@ -1,7 +1,7 @@
 //! Phase 6, settle: the end of the call is recorded in the ledger, exactly once.
 //!
 //! The writer retries until the settlement is committed. The call waits for that only if a
-//! repetition must find its response.
+//! repetition must find its response, or the credits that come back.
 
 use domain::charge::Outcome;
 use domain::credits::Credits;
@@ -51,36 +51,33 @@ pub(super) struct EndedCall {
 /// Passes the end of the call to the writer.
 pub(super) fn settle(setting: &CallContext<'_>, held: &HeldCall, ending: CallEnding) -> EndedCall {
     let (ended, resolution) = resolved(setting, held, ending);
-    held.reservation.resolve(resolution);
+    held.resolve(resolution);
     ended
 }
 
 /// Ends a call that is never sent. The log has it as a refused request.
 pub(super) fn settle_unsent(setting: &CallContext<'_>, held: &HeldCall) {
     let ending = CallEnding::of(Outcome::NotDispatched, None);
-    held.reservation.resolve(resolved(setting, held, ending).1);
+    held.resolve(resolved(setting, held, ending).1);
 }
 
 /// Settles a call whose response has not been sent yet. Returns the balance once the hold is
-/// durable and, if the call has an `Idempotency-Key`, once its end is durable too. The caller waits
-/// for the latter no longer than for a hold; then the writer continues, and until it commits a
-/// repetition gets 409 `idempotency_in_progress`.
+/// durable and, if the call is free or has an `Idempotency-Key`, once its end is durable too: the
+/// caller may repeat it immediately. It waits for the latter no longer than for a hold; then the
+/// writer continues, and until it commits a repetition gets 409 `idempotency_in_progress`, or may
+/// not be covered.
 pub(super) async fn settle_before_answer(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
     ending: CallEnding,
 ) -> Result<(Credits, EndedCall), NotHeld> {
     let (ended, resolution) = resolved(setting, held, ending);
-    if setting.whole.arrival.idempotency.is_some() {
-        // Boxed: few calls have an `Idempotency-Key`.
+    if setting.whole.arrival.idempotency.is_some() || !ended.outcome.is_charged() {
+        // Boxed: few calls are free or have an `Idempotency-Key`.
         let balance = Box::pin(settle_for_repetition(setting, held, resolution)).await?;
         return Ok((balance, ended));
     }
-    let apart = held.reservation.resolve_together(resolution);
-    let balance = held.durable().await?;
-    if let Some(apart) = apart {
-        held.reservation.resolve_apart(apart);
-    }
+    let balance = held.resolve_with_hold(resolution).await?;
     Ok((balance, ended))
 }
 
@@ -89,11 +86,27 @@ async fn settle_for_repetition(
     held: &mut HeldCall,
     resolution: CallResolution,
 ) -> Result<Credits, NotHeld> {
-    let settled = held.reservation.resolve_and_tell(resolution);
+    let settled = held.resolve_and_tell(resolution);
     let balance = held.durable().await?;
     let limit = setting.gateway.config.metering.hold_wait_max();
     drop(tokio::time::timeout(limit, settled).await);
     Ok(balance)
+}
+
+/// Settles a call whose response is being streamed, and waits until its credits are back if it is
+/// free, for no longer than for a hold.
+pub(super) async fn settle_before_end(
+    setting: &CallContext<'_>,
+    held: &HeldCall,
+    ending: CallEnding,
+) -> EndedCall {
+    let (ended, resolution) = resolved(setting, held, ending);
+    let settled = held.resolve_and_tell(resolution);
+    if !ended.outcome.is_charged() {
+        let limit = setting.gateway.config.metering.hold_wait_max();
+        drop(tokio::time::timeout(limit, settled).await);
+    }
+    ended
 }
 
 /// The values for the log, and those for the writer.

@@ -23,12 +23,14 @@ use zeroize::Zeroizing;
 
 use super::account_entry::AccountEntry;
 use super::pacing;
-use super::refresh_watch::{CLAIM_S, RefreshEnd, RefreshRun};
+use super::refresh_watch::{RefreshEnd, RefreshRun};
 use super::token_pauses::LastRefresh;
 use crate::state::GatewayState;
 
 /// How long a token endpoint may take, from the request to the end of its answer.
 const EXCHANGE_MAX: Duration = Duration::from_mins(2);
+/// How long a claim lasts beyond its latest renewal, in seconds.
+const CLAIM_S: i64 = 40;
 /// How often the claim is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// The first and the longest pause before fresh tokens that could not be stored are tried again.
@@ -85,18 +87,14 @@ impl TokenExchange {
         };
         let at = gateway.clock.running_for();
         let until = gateway.clock.now().plus_seconds(CLAIM_S);
-        let overdue = watch.overdue(at);
-        match refresh_claims::claim(&gateway.store, subject, overdue, until).await? {
+        let claim = refresh_claims::claim(&gateway.store, subject, gateway.clock.now(), until);
+        match claim.await? {
             ClaimOutcome::Claimed(claim) => {
                 let (run, end) = watch.begin();
                 gateway.tasks.clone().spawn_control(Box::pin(self.run(claim, at, end)));
                 Ok(Some(run))
             }
-            ClaimOutcome::Taken(stamp) => {
-                watch.saw(stamp, gateway.clock.running_for());
-                Ok(None)
-            }
-            ClaimOutcome::Changed => Ok(None),
+            ClaimOutcome::Taken | ClaimOutcome::Changed => Ok(None),
         }
     }
 

@@ -15,6 +15,7 @@ mod pipeline;
 mod router;
 pub mod start;
 mod state;
+mod unread_body;
 
 /// The reference of all error codes, as Markdown; `docs/errors.md` is a copy.
 pub fn error_reference() -> String {

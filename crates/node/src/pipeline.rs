@@ -2,14 +2,12 @@
 //! headers and body of its response.
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::id::RequestId;
-use http::{HeaderMap, HeaderValue, StatusCode};
-use http_body::Body as _;
-use hyper::body::Incoming;
+use http::header::CONNECTION;
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use runtime::metrics;
 use tower::ServiceExt;
 use transport::{ArrivedRequest, ConnectionPeer};
@@ -24,11 +22,16 @@ use web::request_log::LineOnDrop;
 
 use crate::failure_page::FailureReader;
 use crate::state::{CoreState, NodeState};
+use crate::unread_body::{self, BodyWatch};
 
 /// Serves one request: gives it an id, checks its head, routes it, and renders a failure.
 pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequest) -> Response {
     let ArrivedRequest { peer, request } = arrived;
-    let mut request = request.map(body);
+    let (parts, incoming) = request.into_parts();
+    let (body, watch) = unread_body::watched(incoming);
+    let mut request = Request::from_parts(parts, body);
+    let awaits_continue = request.headers().contains_key(http::header::EXPECT);
+    let is_http1 = request.version() <= Version::HTTP_11;
     let label = RequestLabel::of(request.headers(), || {
         RequestId::new(core.node.clock.now(), core.node.random.bytes())
     });
@@ -59,15 +62,22 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
     if is_metered && !response.headers().contains_key("x-credits-cost") {
         idempotency::put_free(response.headers_mut(), None);
     }
+    if is_http1 && watch.is_watching() {
+        // Boxed: most requests have no body.
+        response = Box::pin(closing(response, watch, awaits_continue)).await;
+    }
     label.put(response.headers_mut());
     security_headers::put(response.headers_mut(), core.node.config.http.is_public_https());
     metrics::request_answered(response.status().as_u16());
     response
 }
 
-/// An empty body needs no allocation.
-fn body(incoming: Incoming) -> Body {
-    if incoming.is_end_stream() { Body::empty() } else { Body::new(incoming) }
+/// Says that the connection is closed after the response, if the request's body is still to come.
+async fn closing(mut response: Response, watch: BodyWatch, awaits_continue: bool) -> Response {
+    if watch.is_unread(awaits_continue).await {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// The headers and body of the response to a head that hyper refused with this status. There is no
@@ -85,7 +95,7 @@ pub(crate) fn unread(
     idempotency::put_free(&mut headers, None);
     security_headers::put(&mut headers, node.config.http.is_public_https());
     headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
     tracing::info!(
         request.id = label.as_str(), client.ip = %peer.ip, status = status.as_u16(), code = problem.code(),
         "a request could not be read"
@@ -134,7 +144,7 @@ fn refused(problem: framing::FrameProblem) -> Response {
         response.headers_mut().insert(http::header::ALLOW, framing::METHODS);
     }
     let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(http::header::CONNECTION, close);
+    response.headers_mut().insert(CONNECTION, close);
     response
 }
 

@@ -47,7 +47,13 @@ pub struct ReadLimits {
     /// A body of unknown length that brings nothing for this long, or is not whole after twenty
     /// times this, is not read whole. Nothing: it is waited for.
     pub silence_max: Option<Duration>,
+    /// A body that is not whole after this time is given up. Nothing: it is waited for while it
+    /// brings something.
+    pub time_max: Option<Duration>,
 }
+
+/// How long a body may take that nobody but this service waits for.
+const OWN_READ_MAX: Duration = Duration::from_mins(2);
 
 /// What [`AnswerBody::read_up_to`] found.
 #[derive(Debug)]
@@ -62,9 +68,9 @@ pub enum ReadUpTo {
 const SILENCES_MAX: u32 = 20;
 
 impl ReadLimits {
-    /// Any body up to this length, however slow.
+    /// A body up to this length that this service reads for itself, within two minutes.
     pub const fn bytes(bytes_max: usize) -> Self {
-        Self { bytes_max, silence_max: None }
+        Self { bytes_max, silence_max: None, time_max: Some(OWN_READ_MAX) }
     }
 }
 
@@ -170,7 +176,17 @@ impl AnswerBody {
 
     /// Reads the body whole if it is neither longer nor slower than these limits.
     pub async fn read_up_to(&mut self, limits: ReadLimits) -> Result<ReadUpTo, ClientError> {
-        let ReadLimits { bytes_max, silence_max } = limits;
+        match limits.time_max {
+            None => self.gather(limits).await,
+            // Boxed: bodies that callers wait for have no such limit.
+            Some(most) => tokio::time::timeout(most, Box::pin(self.gather(limits)))
+                .await
+                .unwrap_or_else(|_| Err(silent())),
+        }
+    }
+
+    async fn gather(&mut self, limits: ReadLimits) -> Result<ReadUpTo, ClientError> {
+        let ReadLimits { bytes_max, silence_max, .. } = limits;
         let silence_max = silence_max.filter(|_| self.length.is_none());
         let first = match self.step(silence_max).await? {
             BodyStep::Part(first) => first,
@@ -284,7 +300,8 @@ mod tests {
     use crate::body::RequestBody;
 
     const SILENCE: Duration = Duration::from_millis(50);
-    const LIMITS: ReadLimits = ReadLimits { bytes_max: 1_000, silence_max: Some(SILENCE) };
+    const LIMITS: ReadLimits =
+        ReadLimits { bytes_max: 1_000, silence_max: Some(SILENCE), time_max: None };
 
     /// The body of a response of which each part comes after so many milliseconds; what follows the
     /// last never comes.
@@ -354,6 +371,21 @@ mod tests {
 
         assert!(!is_whole && (30..=35).contains(&so_far.len()), "{so_far}");
         assert!(begun.elapsed() < SILENCE * (SILENCES_MAX + 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_this_service_reads_for_itself_may_drip_for_two_minutes() {
+        for length in ["Transfer-Encoding: chunked", "Content-Length: 900"] {
+            let drop = if length == CHUNKED { chunk(1_000, "a") } else { (1_000, "a".to_owned()) };
+            let mut body = body(length, vec![drop; 900]).await;
+            let begun = Instant::now();
+
+            let given_up = body.read_up_to(ReadLimits::bytes(1_000)).await;
+
+            let timeout = CallErrorKind::Timeout(CallPhase::BetweenBytes);
+            assert_eq!(given_up.unwrap_err().kind, timeout);
+            assert_eq!(begun.elapsed().as_secs(), 120);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -21,11 +22,16 @@ pub struct Tasks {
     work: TaskTracker,
     /// One for each core.
     calls: Arc<Mutex<Vec<TaskTracker>>>,
+    /// Cancelled to cut calls off.
+    cut: CancellationToken,
 }
 
 /// The calls of one core. Each core has its own counter, so that cores do not contend for one.
 #[derive(Debug)]
-pub struct CallTracker(TaskTracker);
+pub struct CallTracker {
+    calls: TaskTracker,
+    cut: Arc<CancellationToken>,
+}
 
 /// A task that ended without a result: it panicked, or its runtime ended.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +59,20 @@ pub fn spawn_for_good(work: impl Future<Output = ()> + Send + 'static) {
 pub struct CallPlace {
     runtime: Handle,
     token: TaskTrackerToken,
+    cut: Arc<CancellationToken>,
 }
 
 impl CallPlace {
-    /// Continues the call as a task of the runtime on which this was created.
+    /// Continues the call as a task of the runtime on which this was created, until it ends or is
+    /// cut off.
     pub fn spawn(self, call: Pin<Box<dyn Future<Output = ()> + Send>>) {
-        let Self { runtime, token } = self;
+        let Self { runtime, token, cut } = self;
         runtime.spawn(async move {
-            call.await;
+            tokio::select! {
+                biased;
+                () = cut.cancelled() => {}
+                () = call => {}
+            }
             drop(token);
         });
     }
@@ -69,7 +81,12 @@ impl CallPlace {
 impl Tasks {
     /// Tasks whose control runtime is the current one.
     pub fn on_this_runtime() -> Self {
-        Self { control: Handle::current(), work: TaskTracker::new(), calls: Arc::default() }
+        Self {
+            control: Handle::current(),
+            work: TaskTracker::new(),
+            calls: Arc::default(),
+            cut: CancellationToken::new(),
+        }
     }
 
     /// Runs work of the control plane to its end, even if the caller stops waiting. The returned
@@ -91,7 +108,7 @@ impl Tasks {
     pub fn calls_of_a_core(&self) -> CallTracker {
         let calls = TaskTracker::new();
         self.calls.lock().push(calls.clone());
-        CallTracker(calls)
+        CallTracker { calls, cut: Arc::new(self.cut.clone()) }
     }
 
     /// Waits until no call is running.
@@ -101,6 +118,12 @@ impl Tasks {
             of_core.close();
             of_core.wait().await;
         }
+    }
+
+    /// Cuts off the calls that have outlived their connection or their response's head, now and
+    /// from now on.
+    pub fn cut_calls(&self) {
+        self.cut.cancel();
     }
 
     /// Waits until no control task is running.
@@ -114,11 +137,15 @@ impl CallTracker {
     /// Tracks a call that runs inline or on the current runtime.
     #[inline]
     pub fn place(&self) -> CallPlace {
-        CallPlace { runtime: Handle::current(), token: self.0.token() }
+        CallPlace {
+            runtime: Handle::current(),
+            token: self.calls.token(),
+            cut: Arc::clone(&self.cut),
+        }
     }
 
     /// Starts a call on the current runtime.
     pub fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
-        self.0.spawn(call);
+        self.calls.spawn(call);
     }
 }

@@ -398,7 +398,7 @@ async fn upsert(
             state = excluded.state,
             version = excluded.version, credentials = excluded.credentials,
             data_key_id = excluded.data_key_id, scopes = excluded.scopes,
-            token_expires_at = excluded.token_expires_at, refresh_claimed_until = null,
+            token_expires_at = excluded.token_expires_at, refresh_claimed_until = null, refresh_claimed_by = null,
             verified_at = excluded.verified_at";
     let scopes = new.credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
     tx.execute(

@@ -16,6 +16,9 @@ pub struct IdempotencyClaim {
     pub key_hash: [u8; 32],
     /// SHA-256 of everything that identifies the request.
     pub fingerprint: [u8; 32],
+    /// SHA-256 of who the account is on its platform, for requests that concern one: the response
+    /// of another creator under the same name is never repeated.
+    pub identity: Option<[u8; 32]>,
     /// Until when its response is kept.
     pub expires_at: Timestamp,
 }
@@ -65,7 +68,9 @@ pub async fn find(
     now: Timestamp,
 ) -> Result<Option<ExistingRequest>, StoreError> {
     let mut tx = store.read().await?;
-    find_in(&mut tx, customer, &hex(key_hash), &hex(fingerprint), now).await
+    let (key_hash, fingerprint) = (&hex(key_hash), &hex(fingerprint));
+    let wanted = WantedRequest { key_hash, fingerprint, identity: None };
+    find_in(&mut tx, customer, wanted, now).await
 }
 
 /// Deletes expired responses, at most `limit`, and returns how many.
@@ -82,21 +87,28 @@ pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result
     Ok(deleted)
 }
 
-/// Like `find`, within a transaction and with hashes as stored.
+/// The hashes of a request, as stored.
+#[derive(Clone, Copy)]
+pub(crate) struct WantedRequest<'a> {
+    pub(crate) key_hash: &'a str,
+    pub(crate) fingerprint: &'a str,
+    pub(crate) identity: Option<&'a str>,
+}
+
+/// Like `find`, within a transaction.
 pub(crate) async fn find_in(
     tx: &mut Tx,
     customer: CustomerId,
-    key_hash: &str,
-    fingerprint: &str,
+    wanted: WantedRequest<'_>,
     now: Timestamp,
 ) -> Result<Option<ExistingRequest>, StoreError> {
     const SQL: &str = "
-        select fingerprint, call_id, answer_state, status, answer
+        select fingerprint, identity, call_id, answer_state, status, answer
         from idempotency
         where customer_id = $1 and key_hash = $2
           and (expires_at > $3 or answer_state = 'running')";
-    let row = tx.row(SQL, &[customer.into(), key_hash.into(), now.into()]).await?;
-    row.map(|row| existing(&row, fingerprint)).transpose()
+    let row = tx.row(SQL, &[customer.into(), wanted.key_hash.into(), now.into()]).await?;
+    row.map(|row| existing(&row, wanted)).transpose()
 }
 
 /// A request that is complete, and what is kept of it.
@@ -118,12 +130,13 @@ pub(crate) async fn store_in(
     const SQL: &str = "
         insert into idempotency
             (customer_id, key_hash, fingerprint, call_id, answer_state, status, answer, created_at,
-             expires_at)
-        values ($1, $2, $3, $4, 'stored', $5, $6, $7, $8)
+             expires_at, identity)
+        values ($1, $2, $3, $4, 'stored', $5, $6, $7, $8, $9)
         on conflict (customer_id, key_hash) do update set
-            fingerprint = excluded.fingerprint, call_id = excluded.call_id, answer_state = 'stored',
+            fingerprint = excluded.fingerprint, identity = excluded.identity, call_id = excluded.call_id, answer_state = 'stored',
             status = excluded.status, answer = excluded.answer, created_at = excluded.created_at,
             expires_at = excluded.expires_at";
+    let identity = claim.identity.map(|identity| hex(&identity));
     let values = [
         customer.into(),
         hex(&claim.key_hash).into(),
@@ -133,13 +146,18 @@ pub(crate) async fn store_in(
         answer.sealed.as_slice().into(),
         now.into(),
         claim.expires_at.into(),
+        identity.as_deref().into(),
     ];
     tx.execute(SQL, &values).await?;
     Ok(())
 }
 
-fn existing(row: &SqlRow, fingerprint: &str) -> Result<ExistingRequest, StoreError> {
-    if row.text("fingerprint")? != fingerprint {
+fn existing(row: &SqlRow, wanted: WantedRequest<'_>) -> Result<ExistingRequest, StoreError> {
+    // Rows of earlier versions name nobody.
+    let identity = row.optional_text("identity")?;
+    let is_other =
+        identity.as_deref().zip(wanted.identity).is_some_and(|(known, own)| known != own);
+    if is_other || row.text("fingerprint")? != wanted.fingerprint {
         return Ok(ExistingRequest::OtherRequest);
     }
     let id = row.text("call_id")?;

@@ -10,7 +10,7 @@ use domain::time::Timestamp;
 
 use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{DatabaseKind, Store, StoreError, dialect};
+use crate::{Store, StoreError, dialect};
 
 /// The maximum length of a stored error, in characters.
 const ERROR_CHARS_MAX: usize = 500;
@@ -50,7 +50,7 @@ pub struct JobClaimant {
     pub node: NodeId,
     /// The current time.
     pub now: Timestamp,
-    /// When other nodes may take the job over.
+    /// When the job may be taken over, if the node is gone then.
     pub leased_until: Timestamp,
 }
 
@@ -90,7 +90,7 @@ pub async fn discard(store: &Store, id: JobId) -> Result<(), StoreError> {
 pub async fn claim(store: &Store, claimant: &JobClaimant) -> Result<Option<Job>, StoreError> {
     const DUE: &str = "
         select id from jobs
-        where given_up_at is null and run_at <= $1 and (leased_until is null or leased_until <= $1)
+        where given_up_at is null and run_at <= $1 and leased_by is null
               and kind in ({kinds})
         order by run_at, id limit 1{lock}";
     const CLAIM: &str = "
@@ -179,21 +179,6 @@ pub async fn delete_given_up(
     Ok(deleted)
 }
 
-/// Releases the jobs that an earlier run of this node left claimed, and returns how many. On
-/// SQLite, which has one node, these are all claims.
-pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError> {
-    const ALL: &str = "
-        update jobs set leased_until = null, leased_by = null where leased_until is not null";
-    const OWN: &str = "update jobs set leased_until = null, leased_by = null where leased_by = $1";
-    let mut tx = store.write().await?;
-    let freed = match store.database() {
-        DatabaseKind::Sqlite => tx.execute(ALL, &[]).await?,
-        DatabaseKind::Postgres => tx.execute(OWN, &[node.into()]).await?,
-    };
-    tx.commit().await?;
-    Ok(freed)
-}
-
 /// The numbers of waiting and given-up jobs.
 pub async fn count(store: &Store) -> Result<JobCounts, StoreError> {
     const SQL: &str = "select count(*) as jobs, count(given_up_at) as given_up from jobs";
@@ -242,7 +227,7 @@ pub(crate) async fn insert_at(
 
 /// Deletes a job whose work was done elsewhere, unless it is claimed.
 pub(crate) async fn drop_unclaimed(tx: &mut Tx, id: JobId) -> Result<(), StoreError> {
-    const SQL: &str = "delete from jobs where id = $1 and leased_until is null";
+    const SQL: &str = "delete from jobs where id = $1 and leased_by is null";
     tx.execute(SQL, &[id.into()]).await?;
     Ok(())
 }

@@ -94,7 +94,15 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(38, "end of audit entries", audit_retention(database)),
         step(39, "rows of calls", call_rows(database)),
         calls_by_request(),
+        step(41, "leases", leases(database)),
     ]
+}
+
+const fn leases(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0041_leases.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0041_leases.postgres.sql"),
+    }
 }
 
 fn calls_by_request() -> Migration {

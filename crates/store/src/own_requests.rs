@@ -87,8 +87,8 @@ pub struct KnownRequest {
 pub enum RequestState {
     /// It is running.
     Running {
-        /// When the lease expires unless its node renews it.
-        leased_until: Timestamp,
+        /// When it may be run again; none while a node has it.
+        free_from: Option<Timestamp>,
     },
     /// It was carried out; return this response again.
     Stored(StoredAnswer),
@@ -152,15 +152,17 @@ pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, 
     const SQL: &str = "
         insert into own_requests
             (customer_id, caller, key_hash, operation, fingerprint, data_key_id, run_id, change_id, state,
-             leased_until, created_at, expires_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11)
+             leased_until, created_at, expires_at, leased_by)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, 'running', $9, $10, $11, $12)
         on conflict (customer_id, caller, key_hash) do update set
             operation = excluded.operation, fingerprint = excluded.fingerprint,
             data_key_id = excluded.data_key_id, run_id = excluded.run_id, change_id = excluded.change_id,
             state = 'running', leased_until = excluded.leased_until, permissions = null, status = null,
-            answer = null, created_at = excluded.created_at, expires_at = excluded.expires_at
+            answer = null, created_at = excluded.created_at, expires_at = excluded.expires_at,
+            leased_by = excluded.leased_by
         where own_requests.expires_at <= excluded.created_at
-          and (own_requests.state <> 'running' or own_requests.leased_until <= excluded.created_at)";
+          and (own_requests.state <> 'running'
+            or (own_requests.leased_by is null and own_requests.leased_until <= excluded.created_at))";
     let [customer, caller, key_hash] = new.name.values();
     let values = [
         customer,
@@ -174,6 +176,7 @@ pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, 
         new.leased_until.into(),
         new.created_at.into(),
         new.expires_at.into(),
+        store.holder().into(),
     ];
     let mut tx = store.write().await?;
     if tx.execute(SQL, &values).await? == 1 {
@@ -187,7 +190,7 @@ pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, 
 /// How a request goes over from one attempt to another.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestTakeover {
-    /// The attempt that has lost its lease.
+    /// The attempt that nobody carries out any more.
     pub from: RunId,
     /// The attempt that takes over.
     pub to: RunId,
@@ -205,12 +208,20 @@ pub async fn take_over(
     RequestTakeover { from, to, now, leased_until }: RequestTakeover,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update own_requests set run_id = $5, leased_until = $7
+        update own_requests set run_id = $5, leased_until = $7, leased_by = $8
         where customer_id = $1 and caller = $2 and key_hash = $3 and run_id = $4
-          and state = 'running' and leased_until <= $6";
+          and state = 'running' and leased_by is null and leased_until <= $6";
     let [customer, caller, key_hash] = name.values();
-    let values =
-        [customer, caller, key_hash, from.into(), to.into(), now.into(), leased_until.into()];
+    let values = [
+        customer,
+        caller,
+        key_hash,
+        from.into(),
+        to.into(),
+        now.into(),
+        leased_until.into(),
+        store.holder().into(),
+    ];
     change(store, SQL, &values).await
 }
 
@@ -236,7 +247,10 @@ pub async fn end(
     end: RequestEnd<'_>,
 ) -> Result<bool, StoreError> {
     const END: &str = "
-        update own_requests set state = $5, permissions = $6, status = $7, answer = $8
+        update own_requests set state = $5, permissions = $6, status = $7, answer = $8, leased_by = null
+        where customer_id = $1 and caller = $2 and key_hash = $3 and run_id = $4 and state = 'running'";
+    const RELEASE: &str = "
+        update own_requests set leased_until = 0, leased_by = null
         where customer_id = $1 and caller = $2 and key_hash = $3 and run_id = $4 and state = 'running'";
     const FREE: &str = "
         delete from own_requests
@@ -245,12 +259,10 @@ pub async fn end(
         RequestEnd::Stored { answer, permissions } => ("stored", Some((answer, permissions))),
         RequestEnd::NotStored => ("not_stored", None),
         RequestEnd::OutcomeUnknown => ("outcome_unknown", None),
-        RequestEnd::RunAgain => {
-            return renew(store, name, run, Timestamp::from_unix_micros(0)).await;
-        }
-        RequestEnd::Freed => {
+        RequestEnd::RunAgain | RequestEnd::Freed => {
             let [customer, caller, key_hash] = name.values();
-            return change(store, FREE, &[customer, caller, key_hash, run.into()]).await;
+            let sql = if matches!(end, RequestEnd::Freed) { FREE } else { RELEASE };
+            return change(store, sql, &[customer, caller, key_hash, run.into()]).await;
         }
     };
     let permissions = stored.map(|(_, permissions)| hex(&permissions));
@@ -268,13 +280,14 @@ pub async fn end(
     change(store, END, &values).await
 }
 
-/// Deletes expired requests, at most `limit`, and returns how many. A running one is kept while its
-/// lease is valid.
+/// Deletes expired requests, at most `limit`, and returns how many. A running one is kept while a
+/// node has it.
 pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     const SQL: &str = "
         delete from own_requests where (customer_id, caller, key_hash) in (
             select customer_id, caller, key_hash from own_requests
-            where expires_at <= $1 and (state <> 'running' or leased_until <= $1)
+            where expires_at <= $1
+              and (state <> 'running' or (leased_by is null and leased_until <= $1))
             order by expires_at limit $2
         )";
     let mut tx = store.write().await?;
@@ -296,7 +309,8 @@ async fn change(
 
 async fn find(store: &Store, name: &RequestName) -> Result<Option<KnownRequest>, StoreError> {
     const SQL: &str = "
-        select fingerprint, permissions, data_key_id, run_id, change_id, state, leased_until, status, answer
+        select fingerprint, permissions, data_key_id, run_id, change_id, state, leased_until, leased_by,
+               status, answer
         from own_requests where customer_id = $1 and caller = $2 and key_hash = $3";
     let row = store.read().await?.row(SQL, &name.values()).await?;
     row.as_ref().map(known).transpose()
@@ -307,7 +321,11 @@ fn known(row: &SqlRow) -> Result<KnownRequest, StoreError> {
     let run: RunId = row.parse("run_id", TABLE)?;
     let corrupt = || StoreError::corrupt(TABLE, run);
     let state = match row.text("state")?.as_str() {
-        "running" => RequestState::Running { leased_until: row.time("leased_until")? },
+        "running" => {
+            let is_held = row.optional_text("leased_by")?.is_some();
+            let free_from = (!is_held).then(|| row.time("leased_until")).transpose()?;
+            RequestState::Running { free_from }
+        }
         "not_stored" => RequestState::NotStored,
         "outcome_unknown" => RequestState::OutcomeUnknown,
         "stored" => RequestState::Stored(StoredAnswer {

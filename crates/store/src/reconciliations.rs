@@ -15,20 +15,18 @@ pub struct ReconciliationProgress {
     pub compared_on: Option<UtcDay>,
 }
 
-/// Claims the comparison for a node until `until`, and returns how far it has come. None if another
-/// node's claim has not expired.
+/// Claims the comparison for a node, and returns how far it has come. None if another node has it.
 pub async fn claim(
     store: &Store,
     node: NodeId,
-    now: Timestamp,
     until: Timestamp,
 ) -> Result<Option<ReconciliationProgress>, StoreError> {
     const SQL: &str = "
-        update reconciliations set leased_by = $1, leased_until = $3
-        where id = 1 and (leased_until <= $2 or leased_by = $1)
+        update reconciliations set leased_by = $1, leased_until = $2
+        where id = 1 and (leased_by is null or leased_by = $1)
         returning read_until, compared_on";
     let mut tx = store.write().await?;
-    let Some(row) = tx.row(SQL, &[node.into(), now.into(), until.into()]).await? else {
+    let Some(row) = tx.row(SQL, &[node.into(), until.into()]).await? else {
         return Ok(None);
     };
     let progress = ReconciliationProgress {

@@ -1,9 +1,9 @@
 //! Refreshes of tokens: the claim by which one of several nodes refreshes, and what it brings.
 //!
 //! A claim covers every id under which its customer has connected the same platform account,
-//! because these may hold copies of one refresh token. It is renewed while the refresh runs. The
-//! time alone does not end it: another node takes it over after it has itself seen it unrenewed for
-//! the whole length of claims, so that no clock that jumps lets two nodes use one refresh token.
+//! because these may hold copies of one refresh token. It is a lease: renewed while the refresh
+//! runs, and taken over only if its node is gone (`takeover`), so that no clock that jumps lets two
+//! nodes use one refresh token.
 
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -32,7 +32,7 @@ pub struct RefreshClaim {
     customer: CustomerId,
     /// All ids of the platform account, sorted.
     creators: Vec<CreatorId>,
-    /// Until when it holds; changes with every renewal.
+    /// When it was to be renewed at the latest; changes with every renewal.
     stamp: Timestamp,
     /// A renewal that may have been written or not.
     unsure: Option<Timestamp>,
@@ -43,8 +43,8 @@ pub struct RefreshClaim {
 pub enum ClaimOutcome {
     /// It is claimed.
     Claimed(RefreshClaim),
-    /// Another node has claimed it, and this is how it was last renewed.
-    Taken(Timestamp),
+    /// Another node has claimed it.
+    Taken,
     /// The account was changed meanwhile, or there is no such account any more.
     Changed,
 }
@@ -62,12 +62,11 @@ pub struct RenewedCredentials {
     pub clears_mark: bool,
 }
 
-/// Claims the refresh of a token until `until`. A claim that is there is taken over if it is still
-/// the one of `overdue`, whatever the time is.
+/// Claims the refresh of a token until `until`, if nobody has claimed it.
 pub async fn claim(
     store: &Store,
     subject: RefreshSubject<'_>,
-    overdue: Option<Timestamp>,
+    now: Timestamp,
     until: Timestamp,
 ) -> Result<ClaimOutcome, StoreError> {
     let mut tx = store.write().await?;
@@ -77,8 +76,9 @@ pub async fn claim(
         return Ok(ClaimOutcome::Changed);
     }
     let claims = || rows.iter().filter_map(|row| row.claimed_until);
-    if let Some(taken) = claims().filter(|stamp| Some(*stamp) != overdue).max() {
-        return Ok(ClaimOutcome::Taken(taken));
+    // Nodes of earlier versions have claims without a name, which end with their time.
+    if rows.iter().any(|row| row.is_held) || claims().any(|stamp| stamp > now) {
+        return Ok(ClaimOutcome::Taken);
     }
     // Whoever holds the earlier claim, if anybody, must not take this one for its own.
     let stamp = claims().map(|stamp| stamp.plus_micros(1)).max().map_or(until, |it| it.max(until));
@@ -86,9 +86,10 @@ pub async fn claim(
     let claim = RefreshClaim { customer: subject.customer, creators, stamp, unsure: None };
     for creator in &claim.creators {
         const SQL: &str = "
-            update accounts set refresh_claimed_until = $3
+            update accounts set refresh_claimed_until = $3, refresh_claimed_by = $4
             where customer_id = $1 and creator_id = $2";
-        tx.execute(SQL, &[claim.customer.into(), creator.into(), stamp.into()]).await?;
+        let values = [claim.customer.into(), creator.into(), stamp.into(), store.holder().into()];
+        tx.execute(SQL, &values).await?;
     }
     tx.commit().await?;
     Ok(ClaimOutcome::Claimed(claim))
@@ -163,7 +164,7 @@ async fn replace(
     const SQL: &str = "
         update accounts set credentials = $4, data_key_id = $5, scopes = $6, token_expires_at = $7,
                state = case when $8 = 1 and state = 'reconnect_needed' then 'active' else state end,
-               refresh_claimed_until = null, version = version + 1
+               refresh_claimed_until = null, refresh_claimed_by = null, version = version + 1
         where customer_id = $1 and creator_id = $2 and version = $3
         returning version";
     let credentials = &one.credentials;
@@ -197,13 +198,20 @@ async fn write(
     next: Option<Timestamp>,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update accounts set refresh_claimed_until = $5
-        where customer_id = $1 and creator_id = $2 and refresh_claimed_until in ($3, $4)";
+        update accounts set refresh_claimed_until = $5, refresh_claimed_by = $6
+        where customer_id = $1 and creator_id = $2 and refresh_claimed_until in ($3, $4)
+          and refresh_claimed_by is not null";
     let mut tx = store.write().await?;
     let mut changed = 0;
     for creator in &claim.creators {
-        let values =
-            [claim.customer.into(), creator.into(), stamp.into(), unsure.into(), next.into()];
+        let values = [
+            claim.customer.into(),
+            creator.into(),
+            stamp.into(),
+            unsure.into(),
+            next.into(),
+            next.map(|_| store.holder()).into(),
+        ];
         changed += tx.execute(SQL, &values).await?;
     }
     tx.commit().await?;
@@ -214,6 +222,8 @@ struct ClaimRow {
     creator: CreatorId,
     version: i64,
     claimed_until: Option<Timestamp>,
+    /// Whether somebody has it.
+    is_held: bool,
 }
 
 /// The rows of a platform account, locked in the same order by all nodes.
@@ -232,7 +242,7 @@ async fn same_account(
         select platform, platform_account_id from accounts
         where customer_id = $1 and creator_id = $2";
     const SAME: &str = "
-        select creator_id, version, refresh_claimed_until from accounts
+        select creator_id, version, refresh_claimed_until, refresh_claimed_by from accounts
         where customer_id = $1 and platform = $2
           and (creator_id = $4 or (platform_account_id = $3 and platform_account_id <> ''))
         order by creator_id";
@@ -253,5 +263,6 @@ fn claim_row(row: &SqlRow) -> Result<ClaimRow, StoreError> {
         creator: row.parse("creator_id", "accounts")?,
         version: row.int("version")?,
         claimed_until: row.optional_time("refresh_claimed_until")?,
+        is_held: row.optional_text("refresh_claimed_by")?.is_some(),
     })
 }

@@ -179,7 +179,7 @@ pub async fn start(
         return Ok(SlotChangeStart::Overtaken);
     }
     let before = slot_limits::of(&mut tx, new.customer, allowances).await?.limit;
-    insert(&mut tx, new).await?;
+    insert(&mut tx, new, store.holder()).await?;
     let after = slot_limits::of(&mut tx, new.customer, allowances).await?.limit;
     if let Some(occupied) =
         slot_assignment::occupied(&mut tx, new.customer, &before, &after).await?
@@ -192,8 +192,8 @@ pub async fn start(
         .ok_or_else(|| StoreError::corrupt("slot_changes", new.id.to_string()))
 }
 
-/// Takes over an open change whose lease has expired, identified by the attempt number that was
-/// read. None if another node was faster or it is no longer open.
+/// Takes over an open change that no node has, identified by the attempt number that was read. None
+/// if another node was faster or it is no longer open.
 pub async fn take_over(
     store: &Store,
     change: &SlotChange,
@@ -201,9 +201,16 @@ pub async fn take_over(
     leased_until: Timestamp,
 ) -> Result<Option<SlotChange>, StoreError> {
     const SQL: &str = "
-        update slot_changes set attempts = attempts + 1, leased_until = $4
-        where id = $1 and state = 'open' and attempts = $2 and leased_until <= $3";
-    let values = [change.id.into(), change.attempts.into(), now.into(), leased_until.into()];
+        update slot_changes set attempts = attempts + 1, leased_until = $4, leased_by = $5
+        where id = $1 and state = 'open' and attempts = $2
+          and leased_by is null and leased_until <= $3";
+    let values = [
+        change.id.into(),
+        change.attempts.into(),
+        now.into(),
+        leased_until.into(),
+        store.holder().into(),
+    ];
     let mut tx = store.write().await?;
     if tx.execute(SQL, &values).await? == 0 {
         return Ok(None);
@@ -220,7 +227,7 @@ pub async fn release(
     free_from: Timestamp,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
-        update slot_changes set leased_until = $3
+        update slot_changes set leased_until = $3, leased_by = null
         where id = $1 and attempts = $2 and state = 'open'";
     let mut tx = store.write().await?;
     tx.execute(SQL, &[change.id.into(), change.attempts.into(), free_from.into()]).await?;
@@ -342,7 +349,7 @@ pub async fn find_open(
     find_open_in(&mut store.snapshot().await?, customer).await
 }
 
-/// Open changes with an expired lease, which no node is carrying out.
+/// Open changes that no node is carrying out and that are due.
 pub async fn list_left(
     store: &Store,
     now: Timestamp,
@@ -350,7 +357,7 @@ pub async fn list_left(
 ) -> Result<Vec<SlotChange>, StoreError> {
     const SQL: &str = "
         select customer_id from slot_changes
-        where state = 'open' and leased_until <= $1 order by leased_until limit $2";
+        where state = 'open' and leased_by is null and leased_until <= $1 order by leased_until limit $2";
     let mut tx = store.snapshot().await?;
     let rows = tx.rows(SQL, &[now.into(), limit.into()]).await?;
     let mut left = Vec::new();
@@ -381,12 +388,13 @@ pub(crate) async fn close_applied(
     Ok(())
 }
 
-async fn insert(tx: &mut Tx, new: &NewSlotChange) -> Result<(), StoreError> {
+async fn insert(tx: &mut Tx, new: &NewSlotChange, holder: &str) -> Result<(), StoreError> {
     const CHANGE: &str = "
         insert into slot_changes
             (id, customer_id, kind, subscription_id, creator_id, charged_at_once, proration_date,
-             actor, state, attempts, leased_until, created_at, moves_no_money, step, period_end)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, 'open', 1, $9, $10, $11, $12, $13)";
+             actor, state, attempts, leased_until, created_at, moves_no_money, step, period_end,
+             leased_by)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, 'open', 1, $9, $10, $11, $12, $13, $14)";
     const ITEM: &str = "
         insert into slot_change_items
             (change_id, place, platform, plan_id, item_id, price_id, count_before, count_after,
@@ -406,6 +414,7 @@ async fn insert(tx: &mut Tx, new: &NewSlotChange) -> Result<(), StoreError> {
         i64::from(new.proration == ChangeProration::None).into(),
         new.step.as_str().into(),
         new.period_end.into(),
+        holder.into(),
     ];
     tx.execute(CHANGE, &values).await?;
     for (place, item) in (0_i64..).zip(&new.items) {

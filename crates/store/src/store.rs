@@ -1,8 +1,9 @@
 //! The store: which database it uses, how it is opened, and how transactions begin.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use domain::id::NodeId;
 use domain::time::Timestamp;
 use sqlx::Connection as _;
 
@@ -23,6 +24,7 @@ pub struct Store {
 struct StoreInner {
     database: DatabaseHandle,
     healthy: AtomicBool,
+    holder: OnceLock<String>,
 }
 
 enum DatabaseHandle {
@@ -66,7 +68,9 @@ impl Store {
         } else {
             return Err(StoreError::UnknownUrl);
         };
-        Ok(Self { inner: Arc::new(StoreInner { database, healthy: AtomicBool::new(true) }) })
+        let inner =
+            StoreInner { database, healthy: AtomicBool::new(true), holder: OnceLock::new() };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Brings the schema up to date. Safe to run again, and by several nodes concurrently.
@@ -115,6 +119,18 @@ impl Store {
         let is_applied = |step: &&sqlx::migrate::Migration| versions.contains(&step.version);
         let applied = migrator.iter().filter(is_applied).count();
         Ok(SchemaSteps { applied, all: migrator.iter().count() })
+    }
+
+    /// Says which node this process is; the first time counts. Call it at start, before the process
+    /// takes a lease.
+    pub fn act_as(&self, node: NodeId) {
+        self.inner.holder.get_or_init(|| node.to_string());
+    }
+
+    /// The name under which this process takes leases: its node. A process that is none, such as an
+    /// operator's command, counts as gone once its leases are not renewed.
+    pub(crate) fn holder(&self) -> &str {
+        self.inner.holder.get().map_or("none", String::as_str)
     }
 
     /// The kind of database.

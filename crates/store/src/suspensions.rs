@@ -69,8 +69,8 @@ pub async fn suspend(
         update customers set disabled_at = $2, suspended_at = $2, suspended_reason = $3
         where id = $1";
     const EXPORTS: &str = "
-        update export_jobs set lease_until = $2, attempt = 0
-        where customer_id = $1 and state = 'running' and lease_until > $2";
+        update export_jobs set lease_until = $2, leased_by = '', attempt = 0
+        where customer_id = $1 and state = 'running' and leased_by <> ''";
     let mut tx = store.write().await?;
     let customer = entry.customer;
     if let Err(outcome) = expect(&mut tx, customer, CustomerState::Suspended).await? {

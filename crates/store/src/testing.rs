@@ -17,12 +17,16 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::ops::Deref;
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use domain::id::{CallId, NodeId};
+use domain::time::Timestamp;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use tempfile::TempDir;
 
 use crate::options::DatabaseKind;
+use crate::takeover::{LookTime, Seen, TakenOver, TakeoverObserver, TakeoverWatch, UNRENEWED};
 use crate::{OpenOptions, Store, StoreError, migrations};
 
 /// The environment variable with the URL of a PostgreSQL server.
@@ -128,6 +132,37 @@ pub async fn add_up_usage(store: &Store) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     crate::metering::sort_in(&mut tx).await?;
     tx.commit().await
+}
+
+/// Takes over what no process renews, as one that has looked at the database for two minutes would
+/// at `now`. All nodes look gone to it, because no time passes.
+pub async fn take_over(store: &Store, now: Timestamp) -> Result<TakenOver, StoreError> {
+    let mut watch = TakeoverWatch::default();
+    let seen = Seen::read(store, now).await?;
+    let at = |time| LookTime { began: time, ended: time };
+    watch.unrenewed(seen.clone(), &Onlooker(now), at(Duration::ZERO));
+    watch.unrenewed(seen, &Onlooker(now), at(UNRENEWED)).take(store, now).await
+}
+
+/// A process that carries out nothing itself.
+struct Onlooker(Timestamp);
+
+impl TakeoverObserver for Onlooker {
+    fn node(&self) -> NodeId {
+        NodeId::new(self.0, [250; 10])
+    }
+
+    fn is_live(&self, _: CallId) -> bool {
+        false
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+
+    fn running_for(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Runs a query and returns its column `line`, for tests that look at whole tables.

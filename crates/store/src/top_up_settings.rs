@@ -13,7 +13,7 @@ use crate::{Store, StoreError, dialect};
 pub struct TopUpSettings {
     /// Whether it is on.
     pub enabled: bool,
-    /// A charge is made when less than this is available.
+    /// A charge is made when the available and the held credits together are less than this.
     pub threshold: Credits,
     /// The pack to buy.
     pub pack_id: String,
@@ -32,7 +32,8 @@ pub struct TopUpSettings {
 pub struct TopUpRequest<'a> {
     /// The customer.
     pub customer: CustomerId,
-    /// A charge is made when less than this is available; more than zero.
+    /// A charge is made when the available and the held credits together are less than this; more
+    /// than zero.
     pub threshold: Credits,
     /// The pack to buy.
     pub pack_id: &'a str,
@@ -122,7 +123,7 @@ pub async fn list_due(
         select s.customer_id
         from top_up_settings s
         join customer_credits c on c.customer_id = s.customer_id
-        where s.enabled = 1 and s.next_attempt_at <= $1 and c.available < s.threshold_credits
+        where s.enabled = 1 and s.next_attempt_at <= $1 and c.available + c.held < s.threshold_credits
           and not exists (
               select 1 from top_ups t
               where t.customer_id = s.customer_id and t.state in ('claimed', 'requires_action'))

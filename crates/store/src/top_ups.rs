@@ -140,7 +140,7 @@ const COLUMNS: &str = "
 /// Claims a charge for a customer whose balance is low, unless there is a reason to skip it.
 pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaiming, StoreError> {
     let mut tx = store.write().await?;
-    match claim_in(&mut tx, claim).await? {
+    match claim_in(&mut tx, claim, store.holder()).await? {
         Ok(()) => {}
         Err(skip_reason) => return Ok(TopUpClaiming::Hindered(skip_reason)),
     }
@@ -150,14 +150,14 @@ pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaimin
     Ok(TopUpClaiming::Claimed(Box::new(claimed)))
 }
 
-/// Charges with an expired claim: the node that claimed them stopped before it finished.
+/// Charges that no node has, whose outcome is to be looked up.
 pub async fn list_left(
     store: &Store,
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<TopUp>, StoreError> {
     const WHERE: &str = "
-        where t.state = 'claimed' and t.leased_until <= $1 order by t.leased_until limit $2";
+        where t.state = 'claimed' and t.leased_by is null and t.leased_until <= $1 order by t.leased_until limit $2";
     let rows = store.read().await?.rows(select(WHERE), &[now.into(), limit.into()]).await?;
     rows.iter().map(top_up).collect()
 }
@@ -175,20 +175,32 @@ pub async fn list_waiting(
     rows.iter().map(top_up).collect()
 }
 
-/// Takes over a charge with an expired claim. False if another node did so first, or it has ended.
+/// Takes over a charge that no node has. False if another node did so first, or it has ended.
 pub async fn take_over(
     store: &Store,
     left: &TopUp,
     leased_until: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update top_ups set leased_until = $3
-        where order_id = $1 and state = 'claimed' and leased_until = $2";
-    let values = [left.order.into(), left.leased_until.into(), leased_until.into()];
+        update top_ups set leased_until = $3, leased_by = $4
+        where order_id = $1 and state = 'claimed' and leased_by is null and leased_until = $2";
+    let values =
+        [left.order.into(), left.leased_until.into(), leased_until.into(), store.holder().into()];
     let mut tx = store.write().await?;
     let changed = tx.execute(SQL, &values).await?;
     tx.commit().await?;
     Ok(changed == 1)
+}
+
+/// Ends this process's work on a charge, if its outcome is still unknown: it is looked up again
+/// when the time of its lease is over.
+pub async fn release(store: &Store, order: OrderId) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update top_ups set leased_by = null
+        where order_id = $1 and state = 'claimed' and leased_by = $2";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[order.into(), store.holder().into()]).await?;
+    tx.commit().await
 }
 
 /// The customer's open charge.
@@ -284,6 +296,7 @@ pub(crate) async fn succeed_in(
 async fn claim_in(
     tx: &mut Tx,
     claim: &TopUpClaim<'_>,
+    holder: &str,
 ) -> Result<Result<(), SkipReason>, StoreError> {
     // Blocks other claims for this customer until the transaction ends.
     let balances = balance::lock(tx, std::iter::once(claim.customer)).await?;
@@ -295,7 +308,9 @@ async fn claim_in(
     if settings.next_attempt_at > claim.at {
         return Ok(Err(SkipReason::TooEarly));
     }
-    let missing = settings.threshold.whole() + balance.debt - balance.available;
+    // What is held may come back.
+    let own = balance.available + balance.held - balance.debt;
+    let missing = settings.threshold.whole() - own;
     if missing <= 0 {
         return Ok(Err(SkipReason::Enough));
     }
@@ -313,8 +328,13 @@ async fn claim_in(
     let payer = processor_customers::find_in(tx, claim.customer).await?;
     let (Some(card), Some(payer)) = (card, payer) else { return Ok(Err(SkipReason::NoCard)) };
     let cap_cents = settings.daily_cap_cents;
-    write(tx, claim, &TopUpPurchase { offer, packs, card: &card, payer: &payer, cap_cents })
-        .await?;
+    write(
+        tx,
+        claim,
+        holder,
+        &TopUpPurchase { offer, packs, card: &card, payer: &payer, cap_cents },
+    )
+    .await?;
     Ok(Ok(()))
 }
 
@@ -337,12 +357,13 @@ fn packs(offer: &TopUpOffer<'_>, missing: i64, cents: i64) -> i64 {
 async fn write(
     tx: &mut Tx,
     claim: &TopUpClaim<'_>,
+    holder: &str,
     drawn: &TopUpPurchase<'_>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into top_ups
-            (order_id, customer_id, day, cents, cap_cents, state, claimed_at, leased_until)
-        values ($1, $2, $3, $4, $5, 'claimed', $6, $7)";
+            (order_id, customer_id, day, cents, cap_cents, state, claimed_at, leased_until, leased_by)
+        values ($1, $2, $3, $4, $5, 'claimed', $6, $7, $8)";
     let amount_cents = drawn.offer.price_cents.saturating_mul(drawn.packs);
     let order = NewOrder {
         id: claim.order,
@@ -370,6 +391,7 @@ async fn write(
         drawn.cap_cents.into(),
         claim.at.into(),
         claim.leased_until.into(),
+        holder.into(),
     ];
     tx.execute(SQL, &values).await?;
     Ok(())

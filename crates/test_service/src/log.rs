@@ -25,6 +25,13 @@ pub fn catch() {
     CAUGHT.get_or_init(|| tracing::subscriber::set_global_default(Catcher).unwrap());
 }
 
+/// Lets the code panic that logs this message next.
+pub fn panic_at(message: &'static str) {
+    *PANIC_AT.lock() = Some(message);
+}
+
+static PANIC_AT: Mutex<Option<&str>> = Mutex::new(None);
+
 /// The final lines of the request with this id, oldest first.
 pub fn lines_of(request_id: &str) -> Vec<Map<String, Value>> {
     let is_end = |line: &&Map<String, Value>| {
@@ -61,7 +68,13 @@ impl Subscriber for Catcher {
         let mut fields = Fields(Map::new());
         event.record(&mut fields);
         fields.0.insert("level".to_owned(), event.metadata().level().as_str().into());
+        let message = fields.0.get("message").cloned();
         LINES.lock().push(fields.0);
+        let is_awaited = |awaited: &mut &str| message.is_some_and(|message| message == *awaited);
+        let panics = PANIC_AT.lock().take_if(is_awaited);
+        if let Some(message) = panics {
+            panic!("made for the test, at {message:?}");
+        }
     }
 
     fn enter(&self, _: &Id) {}

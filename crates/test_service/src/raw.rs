@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// The time after which a test fails if expected bytes have not arrived.
-const PATIENCE: Duration = Duration::from_secs(25);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A connection to the service without a client library.
 pub struct RawConnection {

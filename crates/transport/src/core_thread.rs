@@ -59,7 +59,7 @@ where
     let (end, ended) = oneshot::channel::<()>();
     let index = sources.core;
     let body = move || {
-        runtime.block_on(async move {
+        let serving = async move {
             let service = make(index);
             if let Err(error) = serve(sources, shared, service).await {
                 tracing::error!(core = index, %error, "a core cannot listen");
@@ -67,7 +67,13 @@ where
             // The receiver is gone if the listener was dropped instead of drained.
             say_drained.send(()).ok();
             // Calls that outlive their connections keep running until the other end is dropped.
-            ended.await.ok();
+            std::future::pending::<()>().await;
+        };
+        runtime.block_on(async move {
+            tokio::select! {
+                _ = ended => {}
+                () = serving => {}
+            }
         });
         shut(runtime);
     };

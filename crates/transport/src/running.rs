@@ -104,9 +104,15 @@ impl RunningListener {
         }
     }
 
-    /// Drains, then ends the cores' runtimes and everything that still runs on them.
+    /// Drains, then ends the cores' runtimes.
     pub async fn stop(mut self) {
         self.drain().await;
+        self.end().await;
+    }
+
+    /// Ends the cores' runtimes, with all connections and everything else that still runs on them.
+    pub async fn end(mut self) {
+        self.stop.give();
         let threads: Vec<_> = std::mem::take(&mut self.cores)
             .into_iter()
             .map(|core| {

@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use domain::credits::Credits;
 use domain::id::CustomerId;
+use domain::platform::Platform;
 use domain::request_key::RequestKey;
 use domain::time::Timestamp;
 use failures::Failure;
@@ -57,11 +58,17 @@ impl<'p> ResponseSeal<'p> {
 }
 
 impl RequestIdentity<'_> {
-    /// The claim to store for this key.
-    pub fn claim(&self, key: RequestKey, now: Timestamp) -> IdempotencyClaim {
+    /// The claim to store for this key. `identity` is a hash of who the account is on its platform.
+    pub fn claim(
+        &self,
+        key: RequestKey,
+        identity: Option<[u8; 32]>,
+        now: Timestamp,
+    ) -> IdempotencyClaim {
         IdempotencyClaim {
             key_hash: key.hash(),
             fingerprint: self.fingerprint(),
+            identity,
             expires_at: now.plus_seconds(KEPT_FOR_S),
         }
     }
@@ -80,6 +87,19 @@ impl RequestIdentity<'_> {
         }
         hash.finalize().into()
     }
+}
+
+/// A hash of who an account is on its platform. Where the platform does not say that, an account
+/// that was deleted and connected again is another one; one whose credentials were replaced is not.
+pub fn identity(platform: Platform, own_id: &str, connected_at: Timestamp) -> [u8; 32] {
+    let connected = connected_at.unix_micros().to_be_bytes();
+    let own = if own_id.is_empty() { &connected[..] } else { own_id.as_bytes() };
+    let mut hash = Sha256::new();
+    for part in [platform.stored_name().as_bytes(), own] {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
 }
 
 /// Seals a response so that it can be replayed.

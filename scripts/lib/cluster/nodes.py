@@ -9,9 +9,10 @@ from lib.processes import CALL_TIMEOUT_S, WAIT_S, Service, node_id, shared_setti
 from lib.trial import Trial
 
 NODES = 3
-# The shortest allowed lifetime of a hold, and the time that its sweeper may need.
+# The shortest allowed lifetime of a hold, and the time that its sweeper may need: it must have seen it unrenewed for two
+# minutes.
 HOLD_TTL_S = 130
-SWEEP_S = 60
+SWEEP_S = 180
 WARM_UP_S = 3
 
 

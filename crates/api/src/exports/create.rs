@@ -169,7 +169,12 @@ async fn create(api: &ApiState, parts: &mut Parts, incoming: Body) -> Result<Res
         };
         let place = ResponseSeal::of_customer(&data_key, caller.customer);
         let stored = idempotency::seal(&place, &api.random, (StatusCode::CREATED, &head, &answer));
-        new.idempotency = stored.map(|stored| (same.claim(key, now), stored));
+        let who = idempotency::identity(
+            account.platform,
+            &account.platform_account_id,
+            account.connected_at,
+        );
+        new.idempotency = stored.map(|stored| (same.claim(key, Some(who), now), stored));
     }
     let creation = exports::create(&api.store, &new).await?;
     let repeated = matches!(creation, ExportCreation::Repeated(_));

@@ -49,8 +49,7 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
 /// PostgreSQL another node may.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_a_change_left_by_a_killed_process_resumes_at_the_next_start() {
-    const LEASED: &str =
-        "update slot_changes set leased_until = created_at + 3600000000 where state = 'open'";
+    const LEASED: &str = "update slot_changes set leased_until = created_at + 3600000000, leased_by = 'node_1' where state = 'open'";
     selling(async |mut app| {
         app.stop_service().await;
         let impatient = |config: &mut settings::Config| {

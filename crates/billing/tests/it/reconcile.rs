@@ -372,12 +372,12 @@ async fn of_two_nodes_one_compares_and_a_dead_ones_claim_expires() {
         let (mut dead, mut other) = (rounds_of(1), rounds_of(2));
         let now = app.clock.now();
         let node = domain::id::NodeId::new(domain::time::Timestamp::from_unix_micros(1), [1; 10]);
-        let claim =
-            store::reconciliations::claim(app.store(), node, now, now.plus_seconds(60)).await;
+        let until = now.plus_seconds(60);
+        let claim = store::reconciliations::claim(app.store(), node, until).await;
         assert!(claim.unwrap().is_some());
 
         let (refused, asked) = round(&app, &mut other).await;
-        app.advance_seconds(60);
+        store::testing::take_over(app.store(), until).await.unwrap();
         let (taken, _) = round(&app, &mut other).await;
         let (next, _) = round(&app, &mut dead).await;
 

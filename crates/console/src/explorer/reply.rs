@@ -1,5 +1,8 @@
 //! What a call from the explorer returned: its body as text, its headers, its receipt.
 
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -10,6 +13,60 @@ use console_kit::format;
 
 /// The most of a body that the page shows.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
+/// How much of a body is read, to tell its size, and for how long. Then the call ends, as if its
+/// caller had left.
+const READ_BYTES_MAX: usize = 8 * 1024 * 1024;
+const READ_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How the reading of a body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyEnd {
+    Whole,
+    Broken,
+    /// It is longer than what is read.
+    TooLong,
+    /// It took longer.
+    TooSlow,
+}
+
+/// A body, as far as it was read.
+struct ReadBody {
+    /// Its beginning.
+    kept: Vec<u8>,
+    /// The bytes read.
+    size: usize,
+    end: BodyEnd,
+}
+
+impl ReadBody {
+    async fn read(mut body: Body) -> Self {
+        let mut read = Self { kept: Vec::new(), size: 0, end: BodyEnd::TooSlow };
+        if let Ok(end) = tokio::time::timeout(READ_TIME_MAX, read.fill(&mut body)).await {
+            read.end = end;
+        }
+        read
+    }
+
+    async fn fill(&mut self, body: &mut Body) -> BodyEnd {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return BodyEnd::Broken };
+            let Some(data) = frame.data_ref() else { continue };
+            self.size = self.size.saturating_add(data.len());
+            let room = SHOWN_BYTES_MAX.saturating_sub(self.kept.len());
+            self.kept.extend(data.iter().take(room));
+            if self.size > READ_BYTES_MAX {
+                return BodyEnd::TooLong;
+            }
+        }
+        BodyEnd::Whole
+    }
+
+    /// Its size in bytes, as the page shows it.
+    fn shown_size(&self) -> String {
+        let size = format::number(i64::try_from(self.size).unwrap_or(i64::MAX));
+        if self.end == BodyEnd::Whole { size } else { format!("at least {size}") }
+    }
+}
 
 /// The response to a call, as the page shows it.
 pub(super) struct CallReply {
@@ -40,28 +97,17 @@ pub(super) struct ShownReceipt {
 }
 
 impl CallReply {
-    /// Reads a response to its end, and keeps what the page shows.
+    /// Reads a response to its end, or as far as is read, and keeps what the page shows.
     pub(super) async fn read(response: Response, request_id: &str, is_safe: bool) -> Self {
         let response = rendered(response, request_id, is_safe);
-        let (parts, mut body) = response.into_parts();
-        let mut kept: Vec<u8> = Vec::new();
-        let (mut size, mut is_broken) = (0_usize, false);
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else {
-                is_broken = true;
-                break;
-            };
-            let Some(data) = frame.data_ref() else { continue };
-            size = size.saturating_add(data.len());
-            let room = SHOWN_BYTES_MAX.saturating_sub(kept.len());
-            kept.extend(data.iter().take(room));
-        }
+        let (parts, body) = response.into_parts();
+        let read = ReadBody::read(body).await;
         let media_type = header(&parts.headers, "content-type").to_owned();
-        let (text, note) = shown(&kept, size, is_broken, &media_type);
+        let (text, note) = shown(&read, &media_type);
         Self {
             status: parts.status,
             media_type,
-            size: format::number(i64::try_from(size).unwrap_or(i64::MAX)),
+            size: read.shown_size(),
             text,
             note,
             headers: listed(&parts.headers),
@@ -103,8 +149,9 @@ fn listed(headers: &HeaderMap) -> Vec<(String, String)> {
 }
 
 /// The text of a body, and what is to be known about it.
-fn shown(kept: &[u8], size: usize, is_broken: bool, media_type: &str) -> (String, String) {
-    let is_cut = size > kept.len();
+fn shown(read: &ReadBody, media_type: &str) -> (String, String) {
+    let kept = read.kept.as_slice();
+    let is_cut = read.size > kept.len();
     let text = match std::str::from_utf8(kept) {
         Ok(text) => text,
         // The cut may be within a character.
@@ -117,8 +164,13 @@ fn shown(kept: &[u8], size: usize, is_broken: bool, media_type: &str) -> (String
             return (String::new(), note);
         }
     };
-    if is_broken {
-        return (text.to_owned(), "The response broke off.".to_owned());
+    match read.end {
+        BodyEnd::Broken => return (text.to_owned(), "The response broke off.".to_owned()),
+        BodyEnd::TooSlow => {
+            let note = "The response hadn't ended after 30 seconds, so the call was ended. This is what had come.";
+            return (text.to_owned(), note.to_owned());
+        }
+        BodyEnd::Whole | BodyEnd::TooLong => {}
     }
     if is_cut {
         let note = "Only the first 256 KiB are shown. Get the rest with the code below.";
@@ -250,21 +302,18 @@ mod tests {
 
     #[test]
     fn a_long_body_is_cut_between_characters() {
-        let body = "ä".repeat(10);
-        let (text, note) = shown(&body.as_bytes()[..9], 20, false, "text/plain");
+        let read = |kept: &[u8], size| ReadBody { kept: kept.to_vec(), size, end: BodyEnd::Whole };
+        let letters = "ä".repeat(10);
+        let (text, note) = shown(&read(&letters.as_bytes()[..9], 20), "text/plain");
 
         assert_eq!(text, "ää".repeat(2));
         assert!(note.contains("256 KiB"), "{note}");
-        let (binary, why) = shown(&[0xff, 0xfe, 0x00, 0x80, 0x81], 5, false, "image/png");
+        let (binary, why) = shown(&read(&[0xff, 0xfe, 0x00, 0x80, 0x81], 5), "image/png");
         assert_eq!(binary, "");
         assert!(why.contains("isn't text"), "{why}");
     }
 
-    fn response(
-        status: u16,
-        media_type: &'static str,
-        body: impl Into<axum::body::Body>,
-    ) -> Response {
+    fn response(status: u16, media_type: &'static str, body: impl Into<Body>) -> Response {
         let mut response = Response::new(body.into());
         *response.status_mut() = StatusCode::from_u16(status).unwrap();
         let media_type = http::HeaderValue::from_static(media_type);
@@ -297,10 +346,28 @@ mod tests {
         assert!(reply.note.contains("256 KiB"), "{}", reply.note);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_response_without_an_end_is_read_for_half_a_minute_and_up_to_eight_mebibytes() {
+        let endless = |pause: u64, part: String| {
+            let parts = futures_util::stream::unfold(part, move |part| async move {
+                tokio::time::sleep(Duration::from_secs(pause)).await;
+                Some((Ok::<_, std::io::Error>(part.clone()), part))
+            });
+            response(200, "text/event-stream", Body::from_stream(parts))
+        };
+
+        let slow = CallReply::read(endless(7, "data: 1\n\n".to_owned()), "r", true).await;
+        let long = CallReply::read(endless(0, "x".repeat(100_000)), "r", true).await;
+
+        assert_eq!((slow.text.lines().count(), slow.size.as_str()), (8, "at least 36"));
+        assert!(slow.note.contains("30 seconds"), "{}", slow.note);
+        assert_eq!((long.text.len(), long.size.as_str()), (SHOWN_BYTES_MAX, "at least 8,400,000"));
+    }
+
     #[tokio::test]
     async fn a_response_that_breaks_off_says_so_and_shows_what_came() {
         let parts = [Ok("half"), Err(std::io::Error::other("it broke"))];
-        let body = axum::body::Body::from_stream(futures_util::stream::iter(parts));
+        let body = Body::from_stream(futures_util::stream::iter(parts));
 
         let reply = CallReply::read(response(200, "application/json", body), "r", true).await;
 

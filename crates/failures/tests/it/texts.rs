@@ -50,8 +50,8 @@ fn what_a_request_costs_and_what_is_there_is_said_in_numbers() {
                 resets_at: NOW.day().next_month_start().start(),
             },
             format!(
-                "the key {key} has used 99 of the 100 credits it may spend this UTC month, and this request costs 2; its \
-                 budget resets at 2026-10-01T00:00:00.000000Z"
+                "the key {key} has used, or holds for requests that are running, 99 of the 100 credits it \
+                 may spend this UTC month, and this request costs 2; its budget resets at 2026-10-01T00:00:00.000000Z"
             ),
         ),
         (

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use test_service::client::Client;
 use test_service::platform::{Script, answer, json_answer};
-use test_service::stage::{CREDITS, Stage, on_stage};
+use test_service::stage::{CREDITS, Stage, auth, on_stage};
 use tokio::sync::Semaphore;
 
 fn keyed(stage: &Stage) -> Client {
@@ -301,7 +301,7 @@ async fn the_same_key_of_another_customer_is_a_different_key() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let neighbour = stage.app.customer(10).await;
         let theirs = stage.app.with_key(&neighbour.key);
-        let auth = test_service::stage::auth("platform_alpha");
+        let auth = auth("platform_alpha");
         let import = json!({"creator_id": "ada", "platform": "platform_alpha", "auth": auth});
         assert_eq!(theirs.post("/v1/connect/import", &import).await.status, 201);
 
@@ -361,6 +361,64 @@ async fn a_read_is_never_a_repetition() {
         assert_eq!(second.header("idempotent-replayed"), "");
         assert_ne!(first.body, second.body);
         assert_eq!(stage.balance().await, CREDITS - 2);
+        stage
+    })
+    .await;
+}
+
+/// Sends the keyed write; whether its first response was repeated, or the refusal.
+async fn repeats(stage: &Stage) -> Result<bool, (u16, String)> {
+    let reply = keyed(stage).post(&stage.path("lists"), &json!({})).await;
+    match reply.status {
+        201 => Ok(reply.header("idempotent-replayed") == "true"),
+        _ => Err(reply.failure()),
+    }
+}
+
+async fn delete_account(stage: &Stage) {
+    let path = format!("/v1/accounts/{}", stage.account);
+    assert_eq!(stage.client.delete(&path).await.status, 204);
+    stage.app.advance_seconds(1);
+}
+
+/// Another creator under the same name must not get the response of the one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_ends_with_the_identity_of_its_account_and_not_with_its_credentials() {
+    on_stage("platform_alpha", "", counting, async |stage| {
+        let import = async |user: &str, token: &str| {
+            let auth =
+                json!({"user_id": user, "session_token": token, "user_agent": "Connected/1.0"});
+            assert!(stage.import("platform_alpha", auth).await.status < 300);
+        };
+        assert_eq!(repeats(&stage).await, Ok(false));
+        import("31", "replaced").await;
+        assert_eq!(repeats(&stage).await, Ok(true), "its credentials were replaced");
+        delete_account(&stage).await;
+        import("31", "again").await;
+        assert_eq!(repeats(&stage).await, Ok(true), "the same creator was connected again");
+        delete_account(&stage).await;
+        import("32", "another").await;
+
+        assert_eq!(repeats(&stage).await, Err((422, "idempotency_mismatch".to_owned())));
+        assert_eq!(stage.platform.calls().len(), 1);
+        assert_eq!(stage.balance().await, CREDITS - 2);
+        stage
+    })
+    .await;
+}
+
+/// Where the platform does not say who it is, nobody knows that it is the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_of_an_account_without_a_known_identity_ends_when_it_is_deleted() {
+    on_stage("platform_delta", "", counting, async |stage| {
+        let import = async || stage.import("platform_delta", auth("platform_delta")).await.status;
+        assert_eq!(repeats(&stage).await, Ok(false));
+        assert_eq!(import().await, 200);
+        assert_eq!(repeats(&stage).await, Ok(true), "its credentials were replaced");
+        delete_account(&stage).await;
+        assert_eq!(import().await, 201);
+
+        assert_eq!(repeats(&stage).await, Err((422, "idempotency_mismatch".to_owned())));
         stage
     })
     .await;

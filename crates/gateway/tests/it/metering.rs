@@ -1,6 +1,49 @@
 //! Credits: exact under concurrency, and no charge for calls that the platform did not answer.
 
+use serde_json::json;
+use test_service::platform::{Script, Seen};
+use test_service::stage::on_stage;
 use test_service::with_app;
+
+/// The repetition that we advise finds the credits of a call that cost nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_free_answer_comes_after_its_credits_are_back() {
+    const ROUNDS: usize = 60;
+    let cut = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
+    let platform = move |request: &Seen, _: usize| match request.target() {
+        path if path.contains("lists") => Script::json(429, "{}"),
+        path if path.contains("chats") => Script::AnswerAndClose(cut.to_vec()),
+        path if path.contains("posts") => Script::AnswerAndClose(Vec::new()),
+        _ => request.confirmation().unwrap_or_else(|| Script::json(500, "{}")),
+    };
+    on_stage("platform_alpha", "", platform, async |stage| {
+        for (method, path, credits) in [
+            ("POST", "lists", 2),
+            ("GET", "users/me", 1),
+            ("GET", "chats", 1),
+            ("POST", "posts", 2),
+        ] {
+            let customer = stage.app.customer(credits).await;
+            let client = stage.app.with_key(&customer.key);
+            let auth = test_service::stage::auth("platform_alpha");
+            let import = json!({"creator_id": "eve", "platform": "platform_alpha", "auth": auth});
+            assert_eq!(client.post("/v1/connect/import", &import).await.status, 201);
+            let path = format!("/v1/eve/native/{path}");
+            for round in 0..ROUNDS {
+                // Pauses and the breaker end.
+                stage.app.advance_seconds(61);
+                // A cut answer is an error of the client.
+                if let Ok(reply) = client.try_send(method, &path, None).await {
+                    assert_ne!(reply.status, 402, "{method} {path}, {round}: {}", reply.text());
+                }
+            }
+            let log = client.get("/v1/billing/usage/recent?limit=100").await.json();
+            assert_eq!(log["calls"].as_array().unwrap().len(), ROUNDS, "{method} {path}");
+        }
+        stage
+    })
+    .await;
+}
 
 /// A response says what its call cost and what is left, and billing agrees.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,8 @@ use domain::platform::Platform;
 use serde_json::json;
 use store::metering::{self, Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use test_service::client::Client;
-use test_service::platform::{Script, answer};
+use test_service::log;
+use test_service::platform::{Script, Seen, answer};
 use test_service::stage::{CREDITS, Stage, on_stage};
 
 /// A node that keeps its id, so that it refunds what an earlier run left open.
@@ -21,7 +22,7 @@ fn keeping_its_id() -> String {
     format!("[metering]\nnode = \"{NODE}\"")
 }
 
-fn echo_nothing(_: &test_service::platform::Seen, _: usize) -> Script {
+fn echo_nothing(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
 }
 
@@ -131,14 +132,75 @@ async fn an_abandoned_hold_is_refunded_when_it_expires() {
     on_stage("platform_alpha", "", echo_nothing, async |stage| {
         leave_a_call(&stage, None).await;
         stage.app.advance_seconds(170);
-        let early = metering::sweep(stage.app.store(), stage.app.clock.now()).await.unwrap();
+        let sweep = async || {
+            let now = stage.app.clock.now();
+            store::testing::take_over(stage.app.store(), now).await.unwrap().holds
+        };
+        let early = sweep().await;
         stage.app.advance_seconds(1);
-        let due = metering::sweep(stage.app.store(), stage.app.clock.now()).await.unwrap();
 
-        assert_eq!((early, due), (0, 1));
+        assert_eq!((early, sweep().await), (0, 1));
         assert_eq!(stage.ending().await, ("expired".to_owned(), 0));
         assert_eq!(stage.balance().await, CREDITS);
         assert_eq!(stage.get("users/me").await.receipt(), (1, CREDITS - 1));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_panics_gets_its_credits_back_and_its_key_an_unknown_outcome() {
+    let closing = |_: &Seen, _: usize| Script::AnswerAndClose(Vec::new());
+    log::catch();
+    on_stage("platform_alpha", "", closing, async |stage| {
+        log::panic_at("no response from the platform");
+        let client = stage.client.with("idempotency-key", "order-18");
+        let lost = client.send("POST", &stage.path("lists"), None).await;
+
+        assert_eq!(lost.failure(), (500, "internal".to_owned()), "{}", lost.text());
+        assert_eq!(stage.ending().await, ("outcome_unknown".to_owned(), 0));
+        assert_eq!(stage.balance().await, CREDITS);
+        let again = client.send("POST", &stage.path("lists"), None).await;
+        assert_eq!(again.failure(), (409, "outcome_unknown".to_owned()), "{}", again.text());
+        assert_eq!(stage.platform.calls().len(), 1);
+        stage
+    })
+    .await;
+}
+
+/// What the stop cuts off: a stream whose caller reads it, one whose caller has left, and a call
+/// that waits for its head.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_the_stop_cuts_off_are_not_charged() {
+    const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                          transfer-encoding: chunked\r\n\r\n1\r\na\r\n";
+    const SLOW: &str = "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\na";
+    let platform = |request: &Seen, _: usize| match request.target() {
+        path if path.contains("chats") => Script::AnswerAndHang(STREAM.into()),
+        path if path.contains("posts") => Script::AnswerAndHang(SLOW.into()),
+        _ => request.confirmation().unwrap_or_else(Script::silence),
+    };
+    let overrides = format!("{}\n[http.timeouts]\ndrain_ms = 300", keeping_its_id());
+    on_stage("platform_alpha", &overrides, platform, async |stage| {
+        let mut callers = Vec::new();
+        for (number, path) in ["chats", "posts", "posts", "users/me"].into_iter().enumerate() {
+            let mut caller = stage.raw().await;
+            let (path, key) = (stage.path(path), stage.host_and_key());
+            caller.send(format!("GET {path} HTTP/1.1\r\n{key}\r\n")).await;
+            while stage.platform.calls().len() <= number {
+                tokio::task::yield_now().await;
+            }
+            callers.push(caller);
+        }
+        assert!(callers[0].head().await.starts_with("http/1.1 200"));
+        drop(callers.remove(2));
+
+        let stage = restarted(stage).await;
+
+        let ends: Vec<_> =
+            stage.log().await.into_iter().map(|call| call["outcome"].clone()).collect();
+        assert_eq!(ends, ["outcome_unknown"; 4]);
+        assert_eq!(stage.balance().await, CREDITS);
         stage
     })
     .await;
@@ -192,7 +254,7 @@ impl Dice {
 }
 
 /// How the platform treats its `number`-th call: mostly it responds.
-fn anything(_: &test_service::platform::Seen, number: usize) -> Script {
+fn anything(_: &Seen, number: usize) -> Script {
     let mut cut = answer(200, "", vec![b'x'; 150_000]);
     cut.truncate(90_000);
     match Dice(u64::try_from(number).unwrap()).below(16) {

@@ -180,6 +180,7 @@ async fn a_job_that_another_node_has_taken_over_is_not_ended_by_the_first() {
                 now,
                 leased_until: now.plus_seconds(120),
             };
+            store::testing::take_over(&shared, now).await?;
             let claimed = store::jobs::claim(&shared, &other).await?;
             assert_eq!(claimed.map(|job| job.attempt), Some(2));
             counting.fetch_add(1, Ordering::SeqCst);

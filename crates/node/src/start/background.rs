@@ -1,11 +1,14 @@
 //! Work beside requests: each task has its own timer, is idempotent, and stops with the service.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use accounts::platform_health;
 use billing::{changes, give_up, lost, lots, reconcile_rounds, slot_credits, top_up_worker};
 use billing::{liability, notices as customer_notices};
+use domain::id::{CallId, NodeId};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
 use gateway::account_cookies;
@@ -13,6 +16,7 @@ use operators::processor_setup;
 use runtime::metrics;
 use store::metering;
 use store::notices::{self, ChangeNotice};
+use store::takeover::{TakeoverObserver, TakeoverWatch};
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +40,8 @@ const FORGET_MAX: i64 = 1_000;
 /// Starts all background work.
 pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &CancellationToken) {
     let node = opened.node;
-    every(state, stop, EVERY_TEN_SECONDS, |state| async move { sweep(&state).await });
+    renew_holds(state, stop);
+    take_over(state, stop);
     every(state, stop, EVERY_SECOND, |state| async move { lay_reserve_in(&state).await });
     every(state, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
     every(state, stop, EVERY_SECOND, |state| async move {
@@ -188,15 +193,55 @@ where
     });
 }
 
-/// Refunds the holds that were neither settled nor renewed in time.
-async fn sweep(state: &NodeState) {
-    match metering::sweep(&state.store, state.clock.now()).await {
-        Ok(0) => {}
-        Ok(expired) => {
-            tracing::warn!(holds = expired, "expired holds were refunded");
-            metrics::holds_expired(expired);
+/// Renews the holds of all calls that this process carries out, each once a minute.
+fn renew_holds(state: &NodeState, stop: &CancellationToken) {
+    let second = AtomicU64::new(0);
+    every(state, stop, EVERY_SECOND, move |state| {
+        let expires_at = state.clock.now().plus_seconds(state.config.metering.hold_ttl_s);
+        state.meter.renew_live(second.fetch_add(1, Ordering::Relaxed), expires_at);
+        std::future::ready(())
+    });
+}
+
+/// Takes over what other processes, or lost tasks of this one, have left.
+fn take_over(state: &NodeState, stop: &CancellationToken) {
+    let watch = Arc::new(tokio::sync::Mutex::new(TakeoverWatch::default()));
+    every(state, stop, EVERY_TEN_SECONDS, move |state| {
+        let watch = Arc::clone(&watch);
+        async move { look(&state, &mut *watch.lock().await).await }
+    });
+}
+
+async fn look(state: &NodeState, watch: &mut TakeoverWatch) {
+    match watch.look(&state.store, state).await {
+        Ok(taken) => {
+            if taken.holds > 0 {
+                tracing::warn!(holds = taken.holds, "expired holds were refunded");
+                metrics::holds_expired(taken.holds);
+            }
+            if taken.leases > 0 {
+                tracing::info!(leases = taken.leases, "work that a lost node left is free");
+            }
         }
         Err(error) => tracing::error!(%error, "expired holds could not be refunded"),
+    }
+}
+
+impl TakeoverObserver for NodeState {
+    fn node(&self) -> NodeId {
+        self.meter.node()
+    }
+
+    fn is_live(&self, call: CallId) -> bool {
+        self.meter.is_live(call)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn running_for(&self) -> Duration {
+        self.clock.running_for()
     }
 }
 
@@ -247,7 +292,7 @@ async fn look_at_standbys(state: &NodeState) {
     }
 }
 
-async fn heartbeat(state: &NodeState, node: domain::id::NodeId) {
+async fn heartbeat(state: &NodeState, node: NodeId) {
     if let Err(error) = store::nodes::heartbeat(&state.store, node, state.clock.now()).await {
         tracing::warn!(%error, "this node could not record its heartbeat");
     }

@@ -9,6 +9,7 @@ mod open;
 mod operator_work;
 mod retention;
 mod signing_values;
+mod stop;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use domain::id::NodeId;
 use domain::time::{Timestamp, UtcDay};
 use runtime::clock::{Clock, Random};
 use runtime::vault::Vault;
+use store::takeover::{TakenOver, TakeoverWatch};
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -246,19 +248,6 @@ fn warn_without_platforms(config: &Config) {
     }
 }
 
-/// Refunds the holds of calls that were cut off by the stop, because their outcome is unknown.
-async fn give_back(store: &Store, node: NodeId, now: Timestamp) {
-    match store::metering::recover(store, node, now).await {
-        Ok(recovery) if recovery.refunded == 0 => {}
-        Ok(recovery) => {
-            tracing::warn!(calls = recovery.refunded, "calls were cut off and refunded");
-        }
-        Err(error) => {
-            tracing::error!(%error, "calls that were cut off will be refunded at the next start");
-        }
-    }
-}
-
 impl RunningService {
     /// The address of the public listener.
     pub fn address(&self) -> SocketAddr {
@@ -319,6 +308,27 @@ impl RunningService {
     /// worker runs.
     pub async fn run_exports(&self) -> Result<usize, StoreError> {
         exports::worker::run_all(&self.state.exports, self.node).await
+    }
+
+    /// Looks once at what other processes hold, and takes over what they have left; for tests that
+    /// move the clock.
+    pub async fn look_for_lost_work(
+        &self,
+        watch: &mut TakeoverWatch,
+    ) -> Result<TakenOver, StoreError> {
+        watch.look(&self.state.store, &self.state).await
+    }
+
+    /// Records that this node is running; for tests that move the clock.
+    pub async fn beat(&self) -> Result<bool, StoreError> {
+        store::nodes::heartbeat(&self.state.store, self.node, self.state.clock.now()).await
+    }
+
+    /// Renews the holds of all calls, as every minute; for tests that move the clock.
+    pub fn renew_holds(&self) {
+        let ttl_s = self.state.config.metering.hold_ttl_s;
+        let expires_at = self.state.clock.now().plus_seconds(ttl_s);
+        self.state.meter.renew_all(expires_at);
     }
 
     /// Runs one round of retention; for tests.
@@ -424,32 +434,6 @@ impl RunningService {
     pub fn announce_stop(&self) -> Duration {
         self.state.begin_stop();
         self.state.config.http.announce_timeout()
-    }
-
-    /// Stops: accepts nothing new, lets running calls end, commits the rest, and closes the
-    /// database.
-    pub async fn stop(mut self) {
-        self.state.begin_stop();
-        self.listener.drain().await;
-        let ended = tokio::time::timeout(self.drain, self.state.tasks.calls_ended()).await;
-        if ended.is_err() {
-            tracing::warn!(
-                "calls were still running at the end of the drain time; they are not charged"
-            );
-        }
-        self.listener.stop().await;
-        self.stop.cancel();
-        self.state.tasks.control_ended().await;
-        gateway::account_cookies::store_changed(&self.state.gateway).await;
-        let store = self.state.store.clone();
-        open::remove_admin_file(&self.state);
-        let now = self.state.clock.now();
-        drop(self.state);
-        if self.writer.await.is_err() {
-            tracing::error!("the metering writer ended by a panic");
-        }
-        give_back(&store, self.node, now).await;
-        store.close().await;
     }
 }
 

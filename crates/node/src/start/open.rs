@@ -132,14 +132,10 @@ pub(super) async fn service(
     let node = config.metering.node.parse().unwrap_or(fresh);
     let recovery = metering::recover(&store, node, clock.now()).await?;
     report(&recovery);
-    store::lost_leases::end(&store).await?;
-    let freed = store::jobs::release_left(&store, node).await?;
-    if freed > 0 {
-        tracing::info!(jobs = freed, "jobs of an earlier run will be continued");
-    }
-    let exports_freed = store::exports::release_left(&store, node, clock.now()).await?;
-    if exports_freed > 0 {
-        tracing::info!(exports = exports_freed, "exports of an earlier run will be continued");
+    store.act_as(node);
+    let released = store::leases::release_left(&store).await?;
+    if released > 0 {
+        tracing::info!(leases = released, "work that an earlier run left will be continued");
     }
     let low_balances = Arc::new(LowBalances::new());
     let mut options = meter_options(&config, node, recovery.epoch);

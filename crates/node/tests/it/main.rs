@@ -9,3 +9,4 @@ mod jobs;
 mod nodes;
 mod request_log;
 mod sealing;
+mod unread_bodies;

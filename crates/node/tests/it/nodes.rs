@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
-use store::metering;
+use store::takeover::TakeoverWatch;
 use test_service::at_once;
 use test_service::client::{Client, Reply};
 use test_service::nodes::{
@@ -458,7 +458,10 @@ async fn the_holds_of_a_killed_node_are_refunded_by_others_when_they_expire() {
         gate.add_permits(1);
         nodes.stage.app.advance_seconds(170);
         let sweep = async || {
-            metering::sweep(nodes.store_beside(0), nodes.stage.app.clock.now()).await.unwrap()
+            store::testing::take_over(nodes.store_beside(0), nodes.stage.app.clock.now())
+                .await
+                .unwrap()
+                .holds
         };
         let early = sweep().await;
         let before = held_and_balance(&clients[1]).await;
@@ -479,6 +482,54 @@ async fn the_holds_of_a_killed_node_are_refunded_by_others_when_they_expire() {
     .await;
 }
 
+/// Ten minutes of the clock: each node renews, reports and looks every ten seconds, as it does by
+/// itself, except from `away.0` to `away.1`, when the database takes nothing.
+async fn ten_minutes(nodes: &Nodes, watches: &mut [TakeoverWatch], away: (i64, i64)) -> usize {
+    let mut refunded = 0;
+    for second in (0..600).step_by(10) {
+        nodes.stage.app.advance_seconds(10);
+        if (away.0..away.1).contains(&second) {
+            continue;
+        }
+        for (running, watch) in nodes.running().into_iter().zip(&mut *watches) {
+            running.renew_holds();
+            assert!(running.beat().await.unwrap());
+            refunded += running.look_for_lost_work(watch).await.unwrap().holds;
+        }
+    }
+    refunded
+}
+
+/// Finding of a call whose head takes long: its own node gave its credits back, and charged it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
+async fn a_call_that_waits_for_ten_minutes_ends_once_whatever_clocks_and_databases_do() {
+    let gate = Arc::new(Semaphore::new(0));
+    on_three_nodes("", gated(&gate), async |nodes| {
+        let clients = nodes.own_clients();
+        let mut call = begin_write(&nodes, &clients[2]).await;
+        let mut watches = [(); 3].map(|()| TakeoverWatch::default());
+
+        let before = ten_minutes(&nodes, &mut watches, (200, 400)).await;
+        nodes.stage.app.advance_seconds(600);
+        let after_a_jump = ten_minutes(&nodes, &mut watches, (0, 0)).await;
+        gate.add_permits(1);
+        let reply = call.join_next().await.unwrap().unwrap().unwrap();
+
+        assert_eq!((before, after_a_jump), (0, 0));
+        assert_eq!((reply.status, reply.receipt()), (200, (2, CREDITS - 2)), "{}", reply.text());
+        assert_eq!(outcomes(&nodes).await, [("answered".to_owned(), 2)]);
+        for client in &clients {
+            assert_eq!(held_and_balance(client).await, (0, CREDITS - 2));
+            let again = client.with("idempotency-key", "gated");
+            let again = again.send("POST", &nodes.stage.path("lists"), None).await;
+            assert_eq!((again.status, again.header("idempotent-replayed")), (200, "true"));
+        }
+        nodes
+    })
+    .await;
+}
+
 /// A node settles a call only after another node has refunded its expired hold: the late settlement
 /// changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -490,7 +541,8 @@ async fn a_settlement_after_the_hold_expired_changes_nothing() {
         let mut call = begin_write(&nodes, &clients[2]).await;
         nodes.stage.app.advance_seconds(171);
         let now = nodes.stage.app.clock.now();
-        metering::sweep(nodes.stage.app.store(), now).await.unwrap();
+        let swept = store::testing::take_over(nodes.stage.app.store(), now).await.unwrap();
+        assert_eq!(swept.holds, 1);
         assert_eq!(held_and_balance(&clients[0]).await, (0, CREDITS));
 
         // The response to a call with an `Idempotency-Key` follows the commit of its end.

@@ -5,7 +5,9 @@ use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
+use domain::platform::Platform;
 use http::HeaderMap;
+use web::error::ApiError;
 
 use super::catalogue::{self, PlatformSummary, RouteRow};
 use super::route_page::{self, RouteField};
@@ -76,13 +78,24 @@ async fn routes(
     Path(name): Path<String>,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, ApiError> {
     let Some(platform) = catalogue::offered(&reference, &name) else {
-        return crate::shell::nothing_here();
+        return Ok(crate::shell::nothing_here());
     };
-    let catalog = reference.catalog().platform(platform);
     let wanted = WantedRoutes::read(&raw.unwrap_or_default());
-    let all = catalogue::rows(&reference, platform);
+    let frame = DocsFrame::new(&reference, &headers, &format!("/docs/platforms/{platform}"));
+    let shown = reference.clone();
+    reference.costly(move || page(&shown, platform, wanted, frame)).await
+}
+
+fn page(
+    reference: &ReferenceState,
+    platform: Platform,
+    wanted: WantedRoutes,
+    frame: DocsFrame,
+) -> Response {
+    let catalog = reference.catalog().platform(platform);
+    let all = catalogue::rows(reference, platform);
     let groups = groups(&all);
     let total = all.len();
     let mut rows: Vec<RouteRow> = all.into_iter().filter(|row| wanted.matches(row)).collect();
@@ -92,7 +105,7 @@ async fn routes(
     rows = rows.into_iter().skip(wanted.skip).take(ROWS).collect();
     let datasets = catalog.datasets().iter();
     show(&PlatformPage {
-        frame: DocsFrame::new(&reference, &headers, &format!("/docs/platforms/{platform}")),
+        frame,
         name: platform.as_str(),
         total,
         auth: catalog.auth_fields().iter().map(RouteField::from).collect(),

@@ -33,10 +33,13 @@ async fn search(
 ) -> Result<Response, ApiError> {
     let wanted = query::value(&raw.unwrap_or_default(), "q");
     let index = reference.index().await?;
-    let results = index.find(&wanted);
-    let is_missing = results.is_empty() && !wanted.is_empty();
-    let closest = if is_missing { index.closest(&wanted) } else { Vec::new() };
     let mut frame = DocsFrame::new(&reference, &headers, "/docs/search");
-    frame.query = wanted;
-    Ok(show(&SearchPage { frame, results, closest }))
+    let find = move || {
+        let results = index.find(&wanted);
+        let is_missing = results.is_empty() && !wanted.is_empty();
+        let closest = if is_missing { index.closest(&wanted) } else { Vec::new() };
+        frame.query = wanted;
+        show(&SearchPage { frame, results, closest })
+    };
+    reference.costly(find).await
 }

@@ -10,7 +10,7 @@ use domain::key::KeyScope;
 use super::{ExportCreation, NewExport};
 use crate::balance;
 use crate::balance_cache::{BalanceCache, CreditTaking};
-use crate::idempotency::{self, CompletedRequest};
+use crate::idempotency::{self, CompletedRequest, WantedRequest};
 use crate::metering::used_in;
 use crate::sql::hex;
 use crate::tx::Tx;
@@ -29,8 +29,13 @@ pub async fn create(store: &Store, new: &NewExport) -> Result<ExportCreation, St
     if let Some((claim, _)) = &new.idempotency {
         let (key_hash, fingerprint) = (hex(&claim.key_hash), hex(&claim.fingerprint));
         let now = new.created_at;
-        let existing =
-            idempotency::find_in(&mut tx, new.customer, &key_hash, &fingerprint, now).await?;
+        let identity = claim.identity.map(|identity| hex(&identity));
+        let wanted = WantedRequest {
+            key_hash: &key_hash,
+            fingerprint: &fingerprint,
+            identity: identity.as_deref(),
+        };
+        let existing = idempotency::find_in(&mut tx, new.customer, wanted, now).await?;
         if let Some(existing) = existing {
             return Ok(ExportCreation::Repeated(existing));
         }

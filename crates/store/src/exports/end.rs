@@ -46,7 +46,7 @@ pub async fn publish(
         update export_jobs set state = 'completed', credit_state = 'settled', output_key = $4,
             sha256 = $5, bytes = $6, rows = $7, pages = $8, rows_read = $9, finished_at = $3,
             expires_at = $10, lease_until = null, leased_by = null, cleanup_due_at = $3
-        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3
+        where id = $1 and lease_token = $2 and state = 'running' and leased_by <> ''
         returning cost";
     let values = [
         lease.export.into(),
@@ -76,7 +76,7 @@ pub async fn fail(
         update export_jobs set state = 'failed', credit_state = 'refunded', error_code = $4,
             error_message = $5, pages = $6, rows_read = $7, finished_at = $3, lease_until = null,
             leased_by = null, cleanup_due_at = $3
-        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3
+        where id = $1 and lease_token = $2 and state = 'running' and leased_by <> ''
         returning cost";
     let message = shown(&failure.message);
     let values = [
@@ -177,19 +177,19 @@ pub async fn reap(
 ) -> Result<ReapedExports, StoreError> {
     const LEFT: &str = "
         select id, customer_id, state from export_jobs
-        where credit_state = 'held' and lease_until <= $1
+        where credit_state = 'held' and leased_by = '' and lease_until <= $1
           and (state = 'cancelling' or (state = 'running' and attempt >= $2))
         order by lease_until limit 100";
     const FAIL: &str = "
         update export_jobs set state = 'failed', credit_state = 'refunded', error_code = 'worker_lost',
             error_message = $4, finished_at = $2, lease_until = null, leased_by = null,
             cleanup_due_at = $2
-        where id = $1 and state = 'running' and lease_until <= $2 and attempt >= $3 returning cost";
+        where id = $1 and state = 'running' and leased_by = '' and lease_until <= $2 and attempt >= $3 returning cost";
     const CANCEL: &str = "
         update export_jobs set state = 'cancelled',
             credit_state = case when pages >= 1 then 'settled' else 'refunded' end,
             finished_at = $2, lease_until = null, leased_by = null, cleanup_due_at = $2
-        where id = $1 and state = 'cancelling' and lease_until <= $2 returning cost, pages";
+        where id = $1 and state = 'cancelling' and leased_by = '' and lease_until <= $2 returning cost, pages";
     let rows = store.read().await?.rows(LEFT, &[now.into(), attempts_max.into()]).await?;
     let mut reaped = ReapedExports::default();
     for row in &rows {

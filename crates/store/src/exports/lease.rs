@@ -1,16 +1,17 @@
-//! Leases: which worker has an export, until when, and its progress.
+//! Leases: which worker has an export, and its progress. A worker keeps its lease until it ends it,
+//! or until it is taken over (`takeover`); an export that nobody has waits until `lease_until`.
 
 use domain::export::ExportPhase;
-use domain::id::{CustomerId, ExportId, NodeId};
+use domain::id::{CustomerId, ExportId};
 use domain::time::Timestamp;
 
 use super::{
-    Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress, LeaseRenewal, LeaseTimes,
-    WorkerReport, read,
+    Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress, LeaseRenewal, WorkerReport,
+    read,
 };
 use crate::balance;
 use crate::tx::Tx;
-use crate::{DatabaseKind, Store, StoreError};
+use crate::{Store, StoreError};
 
 /// How often a claim is retried after another node was faster. After that, the next round tries
 /// again.
@@ -61,14 +62,14 @@ async fn candidate(
         from export_jobs e
         left join (
             select customer_id, count(*) as running,
-                sum(case when lease_until > $1 then 1 else 0 end) as at_work
+                sum(case when leased_by <> '' then 1 else 0 end) as at_work
             from export_jobs where credit_state = 'held' and state <> 'pending' group by customer_id
         ) r on r.customer_id = e.customer_id
         where e.credit_state = 'held'
           and not exists (select 1 from customers c where c.id = e.customer_id and c.disabled_at is not null)
           and (
             (e.state = 'pending' and coalesce(r.running, 0) < $2)
-            or (e.state = 'running' and e.lease_until <= $1 and e.attempt < $3)
+            or (e.state = 'running' and e.leased_by = '' and e.lease_until <= $1 and e.attempt < $3)
         )
         order by coalesce(r.at_work, 0), case when e.state = 'running' then 0 else 1 end,
                  e.created_at, e.id
@@ -101,7 +102,7 @@ async fn take(
             (state = 'pending' and $6 > (
                 select count(*) from export_jobs other
                 where other.customer_id = $2 and other.credit_state = 'held' and other.state <> 'pending'))
-            or (state = 'running' and lease_until <= $3 and attempt < $7)
+            or (state = 'running' and leased_by = '' and lease_until <= $3 and attempt < $7)
         ) returning ";
     let values = [
         id.into(),
@@ -120,22 +121,21 @@ async fn take(
 pub async fn renew(
     store: &Store,
     lease: &ExportLease,
-    LeaseTimes { now, until }: LeaseTimes,
+    until: Timestamp,
     WorkerReport { progress, doing, has_new_page }: WorkerReport,
 ) -> Result<LeaseRenewal, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $8,
-            attempt = case when $7 = 1 then 0 else attempt end, phase = $9, list_rows = $10,
-            list_rows_read = $11, waiting_until = $12
-        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+        update export_jobs set lease_until = $3, pages = $4, rows_read = $5, worked_micros = $7,
+            attempt = case when $6 = 1 then 0 else attempt end, phase = $8, list_rows = $9,
+            list_rows_read = $10, waiting_until = $11
+        where id = $1 and lease_token = $2 and state = 'running' and leased_by <> ''";
     const CANCELLING: &str = "
         select 1 from export_jobs
-        where id = $1 and lease_token = $2 and state = 'cancelling' and lease_until > $3";
+        where id = $1 and lease_token = $2 and state = 'cancelling' and leased_by <> ''";
     let mut tx = store.write().await?;
     let values = [
         lease.export.into(),
         lease.token.into(),
-        now.into(),
         until.into(),
         progress.pages.into(),
         progress.rows.into(),
@@ -150,7 +150,7 @@ pub async fn renew(
         tx.commit().await?;
         return Ok(LeaseRenewal::Kept);
     }
-    let held = [lease.export.into(), lease.token.into(), now.into()];
+    let held = [lease.export.into(), lease.token.into()];
     let is_cancelling = tx.row(CANCELLING, &held).await?.is_some();
     Ok(if is_cancelling { LeaseRenewal::Cancelling } else { LeaseRenewal::Lost })
 }
@@ -162,7 +162,6 @@ pub async fn renew(
 pub async fn gives_way(
     store: &Store,
     lease: &ExportLease,
-    now: Timestamp,
     waiting_since: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
@@ -171,18 +170,18 @@ pub async fn gives_way(
           and exists (
             select 1 from export_jobs older
             where older.customer_id = own.customer_id and older.leased_by = own.leased_by
-              and older.state = 'running' and older.lease_until > $2
+              and older.state = 'running' and older.leased_by <> ''
               and (older.started_at, older.id) < (own.started_at, own.id))
           and exists (
             select 1 from export_jobs waiting
-            where waiting.state = 'pending' and waiting.created_at <= $3
+            where waiting.state = 'pending' and waiting.created_at <= $2
               and not exists (
                 select 1 from customers c where c.id = waiting.customer_id and c.disabled_at is not null)
               and not exists (
                 select 1 from export_jobs theirs
                 where theirs.customer_id = waiting.customer_id and theirs.credit_state = 'held'
                   and theirs.state <> 'pending'))";
-    let values = [lease.export.into(), now.into(), waiting_since.into()];
+    let values = [lease.export.into(), waiting_since.into()];
     Ok(store.read().await?.row(SQL, &values).await?.is_some())
 }
 
@@ -195,8 +194,9 @@ pub async fn give_back(
     progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $3, pages = $4, rows_read = $5, attempt = 0, worked_micros = $6
-        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+        update export_jobs set lease_until = $3, leased_by = '', pages = $4, rows_read = $5, attempt = 0,
+            worked_micros = $6
+        where id = $1 and lease_token = $2 and state = 'running' and leased_by <> ''";
     let mut tx = store.write().await?;
     let values = [
         lease.export.into(),
@@ -216,19 +216,17 @@ pub async fn give_back(
 pub async fn postpone(
     store: &Store,
     lease: &ExportLease,
-    now: Timestamp,
     until: Timestamp,
     progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,
-            waiting_until = $4
-        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+        update export_jobs set lease_until = $3, leased_by = '', pages = $4, rows_read = $5,
+            worked_micros = $6, waiting_until = $3
+        where id = $1 and lease_token = $2 and state = 'running' and leased_by <> ''";
     let mut tx = store.write().await?;
     let values = [
         lease.export.into(),
         lease.token.into(),
-        now.into(),
         until.into(),
         progress.pages.into(),
         progress.rows.into(),
@@ -244,19 +242,18 @@ pub async fn postpone(
 pub async fn pause(
     store: &Store,
     lease: &ExportLease,
-    LeaseTimes { now, until }: LeaseTimes,
+    until: Timestamp,
     reason: &ExportFailure,
     progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,
-            attempt = 0, error_code = $8, error_message = $9, waiting_until = $4
-        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+        update export_jobs set lease_until = $3, leased_by = '', pages = $4, rows_read = $5,
+            worked_micros = $6, attempt = 0, error_code = $7, error_message = $8, waiting_until = $3
+        where id = $1 and lease_token = $2 and state = 'running' and leased_by <> ''";
     let mut tx = store.write().await?;
     let values = [
         lease.export.into(),
         lease.token.into(),
-        now.into(),
         until.into(),
         progress.pages.into(),
         progress.rows.into(),
@@ -267,22 +264,4 @@ pub async fn pause(
     let paused = tx.execute(SQL, &values).await? == 1;
     tx.commit().await?;
     Ok(paused)
-}
-
-/// Ends the leases that an earlier run of this node left, and returns how many. On SQLite, which
-/// has one node, these are all leases.
-pub async fn release_left(store: &Store, node: NodeId, now: Timestamp) -> Result<u64, StoreError> {
-    const ALL: &str = "
-        update export_jobs set lease_until = $1
-        where credit_state = 'held' and state <> 'pending' and lease_until > $1";
-    const OWN: &str = "
-        update export_jobs set lease_until = $1
-        where credit_state = 'held' and state <> 'pending' and lease_until > $1 and leased_by = $2";
-    let mut tx = store.write().await?;
-    let freed = match store.database() {
-        DatabaseKind::Sqlite => tx.execute(ALL, &[now.into()]).await?,
-        DatabaseKind::Postgres => tx.execute(OWN, &[now.into(), node.into()]).await?,
-    };
-    tx.commit().await?;
-    Ok(freed)
 }

@@ -33,7 +33,7 @@ pub use end::{
     ExportCancellation, ExportPublication, ReapedExports, cancel, end_cancelled, fail, publish,
     reap,
 };
-pub use lease::{ClaimedExport, claim, give_back, gives_way, pause, postpone, release_left, renew};
+pub use lease::{ClaimedExport, claim, give_back, gives_way, pause, postpone, renew};
 pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 
 /// An export as stored.
@@ -233,7 +233,7 @@ pub struct ExportClaimant {
     pub node: NodeId,
     /// The current time.
     pub now: Timestamp,
-    /// When the lease expires.
+    /// When the lease may be taken over, if the node is gone then.
     pub lease_until: Timestamp,
     /// The maximum number of one customer's exports that run concurrently.
     pub running_max: i64,
@@ -274,15 +274,6 @@ pub struct ExportProgress {
     pub rows: i64,
     /// How long workers have worked on it, in microseconds.
     pub worked_micros: i64,
-}
-
-/// From when and until when a lease is extended, or an export put off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeaseTimes {
-    /// Now.
-    pub now: Timestamp,
-    /// The end.
-    pub until: Timestamp,
 }
 
 /// How far a worker is.

@@ -23,7 +23,7 @@ use super::writer_cache::WriterCache;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use crate::StoreError;
 use crate::balance::{self, LockedBalances};
-use crate::idempotency::{self, ExistingRequest};
+use crate::idempotency::{self, ExistingRequest, WantedRequest};
 use crate::options::DatabaseKind;
 use crate::sql::{SqlKind, SqlValue, hex};
 use crate::statement_batch::BatchedStatement;
@@ -109,7 +109,10 @@ pub(crate) async fn write(
         ended: told_apart,
         balances: balances
             .current()
-            .map(|(customer, balance)| (customer, Credits::from_whole(balance.available)))
+            .map(|(customer, balance)| {
+                let own = balance.available.saturating_add(balance.held);
+                (customer, Credits::from_whole(own))
+            })
             .collect(),
         sights: balances.sights().collect(),
         probe,
@@ -295,8 +298,13 @@ async fn repeated(tx: &mut Tx, hold: &Hold) -> Result<Option<HoldOutcome>, Store
         return Ok(None);
     };
     let (key_hash, fingerprint) = (hex(&claim.key_hash), hex(&claim.fingerprint));
-    let existing =
-        idempotency::find_in(tx, hold.customer, &key_hash, &fingerprint, hold.held_at).await?;
+    let identity = claim.identity.map(|identity| hex(&identity));
+    let wanted = WantedRequest {
+        key_hash: &key_hash,
+        fingerprint: &fingerprint,
+        identity: identity.as_deref(),
+    };
+    let existing = idempotency::find_in(tx, hold.customer, wanted, hold.held_at).await?;
     Ok(existing.map(HoldOutcome::Idempotency))
 }
 
@@ -304,13 +312,14 @@ async fn repeated(tx: &mut Tx, hold: &Hold) -> Result<Option<HoldOutcome>, Store
 async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into idempotency
-            (customer_id, key_hash, fingerprint, call_id, answer_state, created_at, expires_at)
-        values ($1, $2, $3, $4, 'running', $5, $6)
+            (customer_id, key_hash, fingerprint, call_id, answer_state, created_at, expires_at, identity)
+        values ($1, $2, $3, $4, 'running', $5, $6, $7)
         on conflict (customer_id, key_hash) do update set
             fingerprint = excluded.fingerprint, call_id = excluded.call_id, answer_state = 'running',
             status = null, answer = null, created_at = excluded.created_at,
-            expires_at = excluded.expires_at
+            expires_at = excluded.expires_at, identity = excluded.identity
         where idempotency.expires_at <= excluded.created_at and idempotency.answer_state <> 'running'";
+    let identity = claim.identity.map(|identity| hex(&identity));
     let values = [
         hold.customer.into(),
         hex(&claim.key_hash).into(),
@@ -318,6 +327,7 @@ async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result
         hold.call_id.into(),
         hold.held_at.into(),
         claim.expires_at.into(),
+        identity.as_deref().into(),
     ];
     Ok(tx.execute(SQL, &values).await? == 1)
 }

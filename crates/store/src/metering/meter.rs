@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use domain::credits::Credits;
-use domain::id::{CallId, CustomerId};
+use domain::id::{CallId, CustomerId, NodeId};
 use domain::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::live_calls::LiveCalls;
 use super::outcome_dispatcher::{Mailbox, OutcomeDispatcher};
 use super::queue::{
     HoldRequest, MeterQueue, ParkedHold, ParkingTime, QueueLimits, QueueOverloaded, ResolveRequest,
@@ -40,6 +41,7 @@ struct MeterHandle {
     shared: Arc<SharedQueue>,
     /// The mailbox that receives outcomes for this runtime.
     mailbox: Option<usize>,
+    live: Arc<LiveCalls>,
 }
 
 /// State shared by the writer and all meters.
@@ -53,6 +55,8 @@ pub(crate) struct SharedQueue {
     /// When the writer started what it is doing now; none while it is idle.
     busy_since: Mutex<Option<Instant>>,
     mailboxes: Mutex<Vec<Arc<Mailbox>>>,
+    /// The calls of each runtime.
+    live: Mutex<Vec<Arc<LiveCalls>>>,
     pub(crate) late_resolutions: AtomicU64,
     pub(crate) failed_batches: AtomicU64,
 }
@@ -83,6 +87,17 @@ impl SharedQueue {
         let mut mailboxes = self.mailboxes.lock().unwrap_or_else(PoisonError::into_inner);
         mailboxes.push(Arc::clone(&mailbox));
         (mailbox, mailboxes.len() - 1)
+    }
+
+    /// A new set of live calls.
+    fn add_live(&self) -> Arc<LiveCalls> {
+        let live = Arc::new(LiveCalls::default());
+        self.live().push(Arc::clone(&live));
+        live
+    }
+
+    fn live(&self) -> MutexGuard<'_, Vec<Arc<LiveCalls>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The mailbox with this number.
@@ -124,7 +139,8 @@ pub fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter) {
     let shared = Arc::new(SharedQueue::default());
     let writer = MeterWriter::new(store.clone(), Arc::clone(&options), Arc::clone(&shared));
     let open = Arc::new(OpenQueue(Arc::clone(&shared)));
-    let desk = Arc::new(MeterHandle { shared, mailbox: None });
+    let live = shared.add_live();
+    let desk = Arc::new(MeterHandle { shared, mailbox: None, live });
     (Meter { store: store.clone(), options, desk, _open: open }, writer)
 }
 
@@ -133,7 +149,8 @@ impl Meter {
     pub fn on_one_runtime(&self) -> (Self, OutcomeDispatcher) {
         let shared = Arc::clone(&self.desk.shared);
         let (mailbox, number) = shared.add_mailbox();
-        let desk = Arc::new(MeterHandle { shared, mailbox: Some(number) });
+        let live = shared.add_live();
+        let desk = Arc::new(MeterHandle { shared, mailbox: Some(number), live });
         (Self { desk, ..self.clone() }, OutcomeDispatcher::new(mailbox))
     }
 
@@ -189,7 +206,16 @@ impl Meter {
             Ok(parked) => {
                 let desk = Arc::clone(&self.desk);
                 let waiting = outcome;
-                Ok(PendingHold { call_id, may_leave, waiting, outcome: None, parked, desk })
+                let is_live = false;
+                Ok(PendingHold {
+                    call_id,
+                    may_leave,
+                    waiting,
+                    outcome: None,
+                    parked,
+                    is_live,
+                    desk,
+                })
             }
             Err(QueueOverloaded) => {
                 match self.store.balance_cache() {
@@ -249,6 +275,30 @@ impl Meter {
         self.desk.shared.queue.push_renewal(call_id, expires_at);
     }
 
+    /// Extends the holds of this process's live calls whose turn it is at this second: each is
+    /// renewed once a minute, and for the first time when it is at most 90 seconds old.
+    pub fn renew_live(&self, second: u64, expires_at: Timestamp) {
+        let due = |live: &Arc<LiveCalls>| live.due(second);
+        let due: Vec<CallId> = self.desk.shared.live().iter().flat_map(due).collect();
+        due.into_iter().for_each(|call| self.renew(call, expires_at));
+    }
+
+    /// Extends the holds of all live calls; for tests that move the clock.
+    pub fn renew_all(&self, expires_at: Timestamp) {
+        let all: Vec<CallId> = self.desk.shared.live().iter().flat_map(|live| live.all()).collect();
+        all.into_iter().for_each(|call| self.renew(call, expires_at));
+    }
+
+    /// Whether this process is carrying out the call.
+    pub fn is_live(&self, call: CallId) -> bool {
+        self.desk.shared.live().iter().any(|live| live.contains(call))
+    }
+
+    /// The node whose calls these are.
+    pub fn node(&self) -> NodeId {
+        self.options.node
+    }
+
     /// The state of the metering.
     pub fn stats(&self) -> MeterStats {
         let shared = &self.desk.shared;
@@ -306,6 +356,8 @@ pub struct PendingHold {
     outcome: Option<HoldOutcome>,
     /// The hold, while it may still be parked.
     parked: Option<ParkedHold>,
+    /// Whether it keeps its hold from expiring.
+    is_live: bool,
     desk: Arc<MeterHandle>,
 }
 
@@ -334,11 +386,11 @@ impl PendingHold {
         resolved
     }
 
-    /// Extends the hold, which is then no longer parked. Does nothing if the call has ended.
-    pub fn renew(&self, expires_at: Timestamp) {
-        let queue = &self.desk.shared.queue;
-        self.parked.iter().for_each(|parked| queue.hurry(parked));
-        queue.push_renewal(self.call_id, expires_at);
+    /// Says that the call is alive: until this is dropped, [`Meter::renew_live`] renews its hold,
+    /// and this process never counts it as expired.
+    pub fn keep_alive(&mut self) {
+        self.is_live = true;
+        self.desk.live.insert(self.call_id);
     }
 
     /// Settles the call together with its hold, if that is not written yet. Otherwise its
@@ -368,6 +420,14 @@ impl PendingHold {
         };
         self.outcome = Some(outcome.clone());
         outcome
+    }
+}
+
+impl Drop for PendingHold {
+    fn drop(&mut self) {
+        if self.is_live {
+            self.desk.live.remove(self.call_id);
+        }
     }
 }
 

@@ -83,7 +83,7 @@ pub struct BatchReport {
     pub resolutions: usize,
     /// From the start of the transaction to the end of its commit.
     pub duration: Duration,
-    /// The available credits of the affected customers.
+    /// The credits of the affected customers that are available or held.
     pub balances: Vec<(CustomerId, Credits)>,
     /// Whether it was committed. If not, its holds failed and its settlements are retried.
     pub committed: bool,

@@ -1,20 +1,20 @@
 //! Calls that their owner will not settle: those of a stopped process, and those whose hold has
-//! expired.
+//! expired and is renewed by nobody (`takeover`).
 
 use domain::charge::Outcome;
-use domain::id::{CustomerId, NodeId};
+use domain::id::{CallId, CustomerId, NodeId};
 use domain::time::Timestamp;
 
 use super::end::{self, CallEnd};
 use super::new_calls;
 use crate::balance;
 use crate::options::DatabaseKind;
-use crate::sql::SqlRow;
-use crate::tx::Tx;
-use crate::{Store, StoreError, dialect, nodes};
+use crate::sql::{SqlKind, SqlRow, SqlValue};
+use crate::tx::{RowTable, Tx};
+use crate::{Store, StoreError, nodes};
 
 /// How many calls one transaction of the sweeper ends.
-const SWEEP_MAX: i64 = 500;
+const SWEEP_MAX: usize = 500;
 /// How many calls one statement ends.
 const PART_MAX: usize = 512;
 
@@ -60,20 +60,70 @@ pub async fn recover(
     Ok(EpochRecovery { epoch, refunded, set_aside })
 }
 
-/// Refunds the calls whose holds have expired at `now` (`expired`), at most 500, and returns how
-/// many. Skips calls that another node is just settling.
-pub async fn sweep(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
-    const EXPIRED: &str = "
-        select o.id, customer.word as customer_id from open_calls o
-        join words customer on customer.number = o.customer
+/// A hold that nobody has renewed in time.
+#[derive(Debug, Clone)]
+pub(crate) struct ExpiredHold {
+    pub(crate) call: CallId,
+    /// The node that made it.
+    pub(crate) node: String,
+    pub(crate) expires_at: Timestamp,
+}
+
+/// The holds that have expired at `now`, the oldest first, at most `limit`.
+pub(crate) async fn expired(
+    tx: &mut Tx,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<ExpiredHold>, StoreError> {
+    const SQL: &str = "
+        select o.id, node.word as node, o.expires_at from open_calls o
+        join words node on node.number = o.node
         where o.expires_at < $1 order by o.expires_at limit $2";
-    let lock = dialect::for_update_of_skip_locked(store.database(), "o");
-    let sql = format!("{EXPIRED}{lock}");
-    let mut tx = store.write().await?;
-    let open = tx.rows(sqlx::AssertSqlSafe(sql), &[now.into(), SWEEP_MAX.into()]).await?;
-    let expired = end_all(&mut tx, &open, Outcome::Expired, now).await?;
-    tx.commit().await?;
-    Ok(expired)
+    let rows = tx.rows(SQL, &[now.into(), limit.into()]).await?;
+    let hold = |row: &SqlRow| {
+        Ok(ExpiredHold {
+            call: row.row_id("id")?,
+            node: row.text("node")?,
+            expires_at: row.time("expires_at")?,
+        })
+    };
+    rows.iter().map(hold).collect()
+}
+
+/// Refunds these calls (`expired`), unless they were renewed, and returns how many. Skips calls
+/// that another node is just settling.
+pub(crate) async fn refund(
+    store: &Store,
+    holds: &[(CallId, Timestamp)],
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    const UNRENEWED: [&str; 2] = [
+        "with v (id, expires_at) as ({rows})
+        select o.id, customer.word as customer_id from open_calls o
+        join v on v.id = o.id and v.expires_at = o.expires_at
+        join words customer on customer.number = o.customer",
+        "with v (id, expires_at) as ({rows})
+        select o.id, customer.word as customer_id from open_calls o
+        join v on v.id = o.id and v.expires_at = o.expires_at
+        join words customer on customer.number = o.customer for update of o skip locked",
+    ];
+    let [embedded, shared] = UNRENEWED;
+    let mut refunded = 0;
+    for part in holds.chunks(SWEEP_MAX) {
+        let mut table = RowTable::new(&[SqlKind::Uuid, SqlKind::Int]);
+        for (call, expires_at) in part {
+            table.push([SqlValue::row_id(*call), (*expires_at).into()]);
+        }
+        let mut tx = store.write().await?;
+        let unrenewed = match store.database() {
+            DatabaseKind::Sqlite => embedded,
+            DatabaseKind::Postgres => shared,
+        };
+        let open = tx.rows_over(unrenewed, table).await?;
+        refunded += end_all(&mut tx, &open, Outcome::Expired, now).await?;
+        tx.commit().await?;
+    }
+    Ok(refunded)
 }
 
 async fn end_all(

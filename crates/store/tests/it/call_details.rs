@@ -160,6 +160,7 @@ async fn calls_are_found_by_the_idempotency_key_of_their_customer() {
     let claim = IdempotencyClaim {
         key_hash: [0xab; 32],
         fingerprint: [2; 32],
+        identity: None,
         expires_at: NOON.plus_seconds(60),
     };
     let mut made = Vec::new();

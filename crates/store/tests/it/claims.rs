@@ -1,4 +1,4 @@
-//! Claims that one of several nodes gets for a time: the comparison with the processor, and the
+//! Claims that one of several nodes gets: the comparison with the processor, and the
 //! refresh of an account's token.
 
 use domain::account::{AccountState, CreatorId};
@@ -22,63 +22,61 @@ fn other_node() -> NodeId {
     NodeId::new(NOON, [8; 10])
 }
 
-async fn claim(
-    store: &Store,
-    node: NodeId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Option<ReconciliationProgress> {
-    reconciliations::claim(store, node, now, until).await.unwrap()
+async fn claim(store: &Store, node: NodeId, until: Timestamp) -> Option<ReconciliationProgress> {
+    reconciliations::claim(store, node, until).await.unwrap()
 }
 
 #[tokio::test]
 async fn one_node_compares_at_a_time_and_the_next_one_continues() {
     let store = testing::store().await;
     let until = NOON.plus_seconds(60);
-    assert_eq!(claim(&store, node(), NOON, until).await, Some(NOTHING));
-    assert_eq!(claim(&store, other_node(), NOON.plus_seconds(59), until).await, None);
+    assert_eq!(claim(&store, node(), until).await, Some(NOTHING));
+    assert_eq!(claim(&store, other_node(), until).await, None);
 
     let progress = ReconciliationProgress { read_until: Some(NOON), compared_on: Some(NOON.day()) };
     reconciliations::release(&store, node(), &progress).await.unwrap();
 
-    let next = claim(&store, other_node(), NOON.plus_seconds(1), until).await;
+    let next = claim(&store, other_node(), until).await;
     assert_eq!(next, Some(progress));
-    assert_eq!(claim(&store, node(), NOON.plus_seconds(2), until).await, None);
+    assert_eq!(claim(&store, node(), until).await, None);
 }
 
 #[tokio::test]
 async fn a_node_may_claim_its_own_comparison_again() {
     let store = testing::store().await;
     let until = NOON.plus_seconds(60);
-    claim(&store, node(), NOON, until).await.unwrap();
+    claim(&store, node(), until).await.unwrap();
 
     // It restarted, and knows nothing of its claim.
     let later = until.plus_seconds(30);
-    assert_eq!(claim(&store, node(), NOON.plus_seconds(1), later).await, Some(NOTHING));
+    assert_eq!(claim(&store, node(), later).await, Some(NOTHING));
 
-    assert_eq!(claim(&store, other_node(), until, later).await, None, "the claim was extended");
-    assert_eq!(claim(&store, other_node(), later, later).await, Some(NOTHING));
+    testing::take_over(&store, until).await.unwrap();
+    assert_eq!(claim(&store, other_node(), later).await, None, "the claim was extended");
+    testing::take_over(&store, later).await.unwrap();
+    assert_eq!(claim(&store, other_node(), later).await, Some(NOTHING));
 }
 
 #[tokio::test]
 async fn a_node_that_lost_its_comparison_neither_renews_nor_ends_it() {
     let store = testing::store().await;
     let (end, later) = (NOON.plus_seconds(60), NOON.plus_seconds(120));
-    claim(&store, node(), NOON, end).await.unwrap();
+    claim(&store, node(), end).await.unwrap();
     assert!(reconciliations::renew(&store, node(), end.plus_seconds(5)).await.unwrap());
-    assert_eq!(claim(&store, other_node(), end, later).await, None, "it was renewed");
-    let taken = claim(&store, other_node(), end.plus_seconds(5), later).await;
-    assert_eq!(taken, Some(NOTHING));
+    testing::take_over(&store, end).await.unwrap();
+    assert_eq!(claim(&store, other_node(), later).await, None, "it was renewed");
+    testing::take_over(&store, end.plus_seconds(5)).await.unwrap();
+    assert_eq!(claim(&store, other_node(), later).await, Some(NOTHING));
 
     let late = ReconciliationProgress { read_until: Some(later), compared_on: Some(later.day()) };
     assert!(!reconciliations::renew(&store, node(), later).await.unwrap());
     reconciliations::release(&store, node(), &late).await.unwrap();
 
-    assert_eq!(claim(&store, node(), end.plus_seconds(6), later).await, None);
+    assert_eq!(claim(&store, node(), later).await, None);
     let done = ReconciliationProgress { read_until: Some(end), compared_on: None };
     reconciliations::release(&store, other_node(), &done).await.unwrap();
     assert!(!reconciliations::renew(&store, other_node(), later).await.unwrap());
-    assert_eq!(claim(&store, node(), end, later).await, Some(done));
+    assert_eq!(claim(&store, node(), later).await, Some(done));
 }
 
 #[tokio::test]
@@ -86,11 +84,12 @@ async fn of_nodes_that_claim_a_comparison_concurrently_one_gets_it() {
     let store = testing::store().await;
     for round in 0..3 {
         let (now, until) = (NOON.plus_seconds(round * 60), NOON.plus_seconds(round * 60 + 60));
+        testing::take_over(&store, now).await.unwrap();
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..12 {
             let shared = (*store).clone();
             let node = NodeId::new(NOON, [number; 10]);
-            tasks.spawn(async move { claim(&shared, node, now, until).await.is_some() });
+            tasks.spawn(async move { claim(&shared, node, until).await.is_some() });
         }
 
         let claimed = tasks.join_all().await;
@@ -105,16 +104,11 @@ async fn account(store: &Store, customer: CustomerId, name: &CreatorId) -> accou
     accounts::find(store, customer, name).await.unwrap().unwrap()
 }
 
-/// Claims the refresh of an account, whose claim of `overdue` may be taken over.
-async fn claim_refresh(
-    store: &Store,
-    customer: CustomerId,
-    name: &CreatorId,
-    overdue: Option<Timestamp>,
-) -> ClaimOutcome {
+/// Claims the refresh of an account.
+async fn claim_refresh(store: &Store, customer: CustomerId, name: &CreatorId) -> ClaimOutcome {
     let version = account(store, customer, name).await.version;
     let subject = RefreshSubject { customer, creator: name, version };
-    refresh_claims::claim(store, subject, overdue, UNTIL).await.unwrap()
+    refresh_claims::claim(store, subject, NOON, UNTIL).await.unwrap()
 }
 
 fn claimed(outcome: ClaimOutcome) -> RefreshClaim {
@@ -129,34 +123,39 @@ async fn a_released_refresh_is_free_immediately() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
     let (customer, name) = (caller.customer, &caller.account);
-    let first = claimed(claim_refresh(&store, customer, name, None).await);
-    let taken = claim_refresh(&store, customer, name, None).await;
+    let first = claimed(claim_refresh(&store, customer, name).await);
+    let taken = claim_refresh(&store, customer, name).await;
 
     refresh_claims::release(&store, &first).await.unwrap();
 
-    assert_eq!(taken, ClaimOutcome::Taken(UNTIL));
-    claimed(claim_refresh(&store, customer, name, None).await);
+    assert_eq!(taken, ClaimOutcome::Taken);
+    claimed(claim_refresh(&store, customer, name).await);
 }
 
 /// A clock that jumps must not let two nodes use one refresh token.
 #[tokio::test]
-async fn a_claim_is_taken_over_only_as_it_was_seen_and_never_because_of_the_time() {
+async fn the_claim_of_a_refresh_is_taken_over_only_unrenewed_and_never_because_of_the_time() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
     let (customer, name) = (caller.customer, &caller.account);
-    let mut first = claimed(claim_refresh(&store, customer, name, None).await);
+    let mut first = claimed(claim_refresh(&store, customer, name).await);
     assert!(refresh_claims::renew(&store, &mut first, NOON.plus_seconds(-3_600)).await.unwrap());
-    let renewed = UNTIL.plus_micros(1);
 
-    let as_first_seen = claim_refresh(&store, customer, name, Some(UNTIL)).await;
-    let second = claimed(claim_refresh(&store, customer, name, Some(renewed)).await);
+    let subject = RefreshSubject { customer, creator: name, version: caller.account_version };
+    let much_later = UNTIL.plus_seconds(3_600);
+    let by_time = refresh_claims::claim(&store, subject, much_later, UNTIL).await.unwrap();
+    testing::take_over(&store, UNTIL).await.unwrap();
+    assert_eq!(claim_refresh(&store, customer, name).await, ClaimOutcome::Taken, "renewed");
+    testing::take_over(&store, UNTIL.plus_micros(1)).await.unwrap();
+    let second = refresh_claims::claim(&store, subject, much_later, much_later.plus_seconds(40));
+    let second = claimed(second.await.unwrap());
 
-    assert_eq!(as_first_seen, ClaimOutcome::Taken(renewed));
+    assert_eq!(by_time, ClaimOutcome::Taken);
     assert!(!refresh_claims::renew(&store, &mut first, NOON).await.unwrap(), "it was taken over");
     refresh_claims::release(&store, &first).await.unwrap();
-    assert!(matches!(claim_refresh(&store, customer, name, None).await, ClaimOutcome::Taken(_)));
+    assert_eq!(claim_refresh(&store, customer, name).await, ClaimOutcome::Taken);
     refresh_claims::release(&store, &second).await.unwrap();
-    claimed(claim_refresh(&store, customer, name, None).await);
+    claimed(claim_refresh(&store, customer, name).await);
 }
 
 #[tokio::test]
@@ -170,14 +169,14 @@ async fn a_refresh_is_claimed_for_all_ids_of_one_platform_account_of_one_custome
         accounts::connect(&store, &new).await.unwrap();
     }
     let names = ["ada", "bob", "cyd", "dan"].map(creator);
-    let claim = async |name: usize| claim_refresh(&store, one.customer, &names[name], None).await;
+    let claim = async |name: usize| claim_refresh(&store, one.customer, &names[name]).await;
 
     let copy = claimed(claim(1).await);
-    assert_eq!(claim(2).await, ClaimOutcome::Taken(UNTIL), "it may hold the same token");
+    assert_eq!(claim(2).await, ClaimOutcome::Taken, "it may hold the same token");
     for alone in [0, 3] {
         claimed(claim(alone).await);
     }
-    claimed(claim_refresh(&store, other.customer, &names[0], None).await);
+    claimed(claim_refresh(&store, other.customer, &names[0]).await);
     refresh_claims::release(&store, &copy).await.unwrap();
     claimed(claim(2).await);
 
@@ -192,21 +191,21 @@ async fn changed_accounts_forget_claims_of_their_earlier_credentials() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 0).await;
     let (customer, name, version) = (caller.customer, &caller.account, caller.account_version);
-    claimed(claim_refresh(&store, customer, name, None).await);
+    claimed(claim_refresh(&store, customer, name).await);
 
     // The claim was for the old credentials: the new ones are nobody's yet.
     accounts::connect(&store, &new_account(customer, "ada")).await.unwrap();
     let subject = RefreshSubject { customer, creator: name, version };
-    let old = refresh_claims::claim(&store, subject, None, UNTIL).await.unwrap();
+    let old = refresh_claims::claim(&store, subject, NOON, UNTIL).await.unwrap();
     assert_eq!(old, ClaimOutcome::Changed);
-    claimed(claim_refresh(&store, customer, name, None).await);
+    claimed(claim_refresh(&store, customer, name).await);
 
     // A change of the state keeps the credentials, and with them the claim.
     let now = account(&store, customer, name).await.version;
     let state = AccountState::ReconnectNeeded;
     accounts::set_state(&store, customer, name, now, state).await.unwrap().unwrap();
-    let kept = claim_refresh(&store, customer, name, None).await;
-    assert_eq!(kept, ClaimOutcome::Taken(UNTIL));
+    let kept = claim_refresh(&store, customer, name).await;
+    assert_eq!(kept, ClaimOutcome::Taken);
 }
 
 #[tokio::test]
@@ -216,9 +215,7 @@ async fn of_concurrent_refreshes_of_a_token_one_is_claimed() {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let (shared, caller) = ((*store).clone(), caller.clone());
-        tasks.spawn(
-            async move { claim_refresh(&shared, caller.customer, &caller.account, None).await },
-        );
+        tasks.spawn(async move { claim_refresh(&shared, caller.customer, &caller.account).await });
     }
 
     let outcomes = tasks.join_all().await;
@@ -247,10 +244,12 @@ async fn an_account_is_not_marked_while_its_token_is_being_refreshed() {
         };
         platform_health::record_refusal(&store, &refusal, rule).await.unwrap()
     };
-    claimed(claim_refresh(&store, customer, name, None).await);
+    claimed(claim_refresh(&store, customer, name).await);
 
     assert_eq!(refuse(NOON).await, RefusalOutcome::AccountChanged);
     assert_eq!(account(&store, customer, name).await.state, AccountState::Active);
+    assert_eq!(refuse(UNTIL).await, RefusalOutcome::AccountChanged);
     // The claim of a node that died forbids no mark for ever.
+    testing::take_over(&store, UNTIL).await.unwrap();
     assert_eq!(refuse(UNTIL).await, RefusalOutcome::AccountMarked);
 }

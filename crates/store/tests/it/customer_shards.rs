@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use store::accounts::ConnectionOutcome;
 use store::keys::NewKey;
 use store::ledger::CreditGrant;
-use store::metering::{self, CallResolution, Hold, IdempotencyClaim};
+use store::metering::{CallResolution, Hold, IdempotencyClaim};
 use store::testing::{self, TestStore};
 use store::{Store, call_totals};
 
@@ -217,6 +217,7 @@ impl World {
         let idempotency = wanted.idempotency_key.map(|key| IdempotencyClaim {
             key_hash: [key; 32],
             fingerprint: [wanted.fingerprint; 32],
+            identity: None,
             expires_at: NOON.plus_seconds(60),
         });
         // No two calls begin at the same moment, so that one of them is the latest of its route.
@@ -256,9 +257,12 @@ impl World {
             Round::Ends(_) | Round::Renewals(_) => {}
             Round::Sweep => {
                 for ledger in &self.ledgers {
-                    while metering::sweep(&ledger.store, NOON.plus_seconds(500)).await.unwrap() > 0
-                    {
-                    }
+                    while testing::take_over(&ledger.store, NOON.plus_seconds(500))
+                        .await
+                        .unwrap()
+                        .holds
+                        > 0
+                    {}
                 }
             }
             Round::Crash => {

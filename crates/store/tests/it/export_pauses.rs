@@ -4,9 +4,7 @@
 use domain::export::ExportState;
 use domain::id::ExportId;
 use domain::time::Timestamp;
-use store::exports::{
-    self, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress, LeaseTimes,
-};
+use store::exports::{self, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress};
 use store::{Store, testing};
 
 use crate::exports::{claimed, created, figures, published};
@@ -19,13 +17,12 @@ fn full_storage() -> ExportFailure {
     ExportFailure { code: "storage_full".to_owned(), message: "the disk is full".to_owned() }
 }
 
-async fn pause(store: &Store, lease: &ExportLease, now: Timestamp) -> bool {
-    let times = LeaseTimes { now, until: UNTIL };
-    exports::pause(store, lease, times, &full_storage(), READ).await.unwrap()
+async fn pause(store: &Store, lease: &ExportLease) -> bool {
+    exports::pause(store, lease, UNTIL, &full_storage(), READ).await.unwrap()
 }
 
-async fn postpone(store: &Store, lease: &ExportLease, now: Timestamp) -> bool {
-    exports::postpone(store, lease, now, UNTIL, READ).await.unwrap()
+async fn postpone(store: &Store, lease: &ExportLease) -> bool {
+    exports::postpone(store, lease, UNTIL, READ).await.unwrap()
 }
 
 async fn find(store: &Store, id: ExportId) -> Export {
@@ -51,7 +48,7 @@ async fn a_paused_export_shows_its_reason_and_continues_at_its_time() {
     let id = created(&store, &caller).await;
     let lease = claimed(&store, NOON).await.unwrap();
 
-    assert!(pause(&store, &lease, NOON.plus_seconds(5)).await);
+    assert!(pause(&store, &lease).await);
 
     let paused = find(&store, id).await;
     assert_eq!((paused.state, paused.error), (ExportState::Running, Some(full_storage())));
@@ -74,15 +71,15 @@ async fn pauses_count_no_attempts_and_postponements_do() {
     let mut now = NOON;
     for _ in 0..4 {
         let lease = claimed_with(&store, now, 1).await.unwrap();
-        let times = LeaseTimes { now, until: now.plus_seconds(10) };
-        assert!(exports::pause(&store, &lease, times, &full_storage(), READ).await.unwrap());
-        now = times.until;
+        let until = now.plus_seconds(10);
+        assert!(exports::pause(&store, &lease, until, &full_storage(), READ).await.unwrap());
+        now = until;
     }
     for attempt in 1..=2 {
         let lease = claimed_with(&store, now, 2).await.unwrap();
         assert_eq!(find(&store, id).await.attempt, attempt);
         let until = now.plus_seconds(10);
-        assert!(exports::postpone(&store, &lease, now, until, READ).await.unwrap());
+        assert!(exports::postpone(&store, &lease, until, READ).await.unwrap());
         now = until;
     }
 
@@ -101,21 +98,22 @@ async fn a_worker_that_lost_its_lease_can_put_nothing_off() {
     let id = created(&store, &caller).await;
     let lost = claimed(&store, NOON).await.unwrap();
     let end = NOON.plus_seconds(60);
-    assert!(!pause(&store, &lost, end).await, "the lease ends at its instant");
-    assert!(!postpone(&store, &lost, end).await);
+    assert_eq!(testing::take_over(&store, end).await.unwrap().leases, 1);
+    assert!(!pause(&store, &lost).await, "it was taken over");
+    assert!(!postpone(&store, &lost).await);
     assert!(!exports::give_back(&store, &lost, end, READ).await.unwrap());
 
     let current = claimed(&store, end).await.unwrap();
     for now in [NOON, end] {
-        assert!(!pause(&store, &lost, now).await);
-        assert!(!postpone(&store, &lost, now).await);
+        assert!(!pause(&store, &lost).await);
+        assert!(!postpone(&store, &lost).await);
         assert!(!exports::give_back(&store, &lost, now, READ).await.unwrap());
     }
 
     let running = find(&store, id).await;
     assert_eq!((running.pages, running.error, running.lease_token), (0, None, current.token));
     assert!(published(&store, &current, end).await);
-    assert!(!pause(&store, &current, end).await, "it has ended");
+    assert!(!pause(&store, &current).await, "it has ended");
     assert_sound(&store).await;
 }
 
@@ -125,12 +123,12 @@ async fn cancelling_a_paused_export_ends_it_without_another_worker() {
     let caller = TestCaller::with(&store, 100).await;
     let id = created(&store, &caller).await;
     let lease = claimed(&store, NOON).await.unwrap();
-    assert!(pause(&store, &lease, NOON).await);
+    assert!(pause(&store, &lease).await);
 
     exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
     let cancelling = find(&store, id).await;
     assert_eq!((cancelling.state, cancelling.error), (ExportState::Cancelling, None));
-    assert!(!pause(&store, &lease, NOON).await);
+    assert!(!pause(&store, &lease).await);
     let early = exports::reap(&store, UNTIL.plus_micros(-1), 3).await.unwrap();
     let late = exports::reap(&store, UNTIL, 3).await.unwrap();
 

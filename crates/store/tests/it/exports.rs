@@ -10,7 +10,7 @@ use domain::time::Timestamp;
 use store::exports::{
     self, ExportActivity, ExportCancellation, ExportClaimant, ExportCreation, ExportDeletion,
     ExportFailure, ExportLease, ExportList, ExportOutput, ExportProgress, ExportPublication,
-    LeaseRenewal, LeaseTimes, NewExport, ReapedExports, WorkerReport,
+    LeaseRenewal, NewExport, ReapedExports, WorkerReport,
 };
 use store::idempotency::{ExistingRequest, StoredAnswer};
 use store::keys::NewKey;
@@ -247,7 +247,9 @@ async fn a_worker_without_its_lease_changes_nothing() {
     let stalled = claimed(&store, NOON).await.unwrap();
     let later = NOON.plus_seconds(61);
     assert_eq!(claimed(&store, NOON.plus_seconds(59)).await, None, "it is leased");
-    // Expired, though no other worker has claimed it yet.
+    assert_eq!(claimed(&store, later).await, None, "the time alone ends no lease");
+    assert_eq!(testing::take_over(&store, later).await.unwrap().leases, 1);
+    // Nobody's, though no other worker has claimed it yet.
     assert!(!published(&store, &stalled, later).await);
 
     let successor = claimed(&store, later).await.unwrap();
@@ -257,8 +259,7 @@ async fn a_worker_without_its_lease_changes_nothing() {
     assert!(!exports::fail(&store, &stalled, later, &failure(), SOME).await.unwrap());
     assert!(!exports::give_back(&store, &stalled, later, SOME).await.unwrap());
     let until = later.plus_seconds(60);
-    let renewed =
-        exports::renew(&store, &stalled, LeaseTimes { now: later, until }, REPORT).await.unwrap();
+    let renewed = exports::renew(&store, &stalled, until, REPORT).await.unwrap();
     assert_eq!(renewed, LeaseRenewal::Lost);
     assert!(published(&store, &successor, later).await);
     assert!(!published(&store, &successor, later).await, "a file is published once");
@@ -273,11 +274,12 @@ async fn renewing_a_lease_extends_it_and_records_progress() {
     let caller = TestCaller::with(&store, 10).await;
     let id = created(&store, &caller).await;
     let lease = claimed(&store, NOON).await.unwrap();
-    let (now, until) = (NOON.plus_seconds(50), NOON.plus_seconds(110));
+    let until = NOON.plus_seconds(110);
 
-    let renewed = exports::renew(&store, &lease, LeaseTimes { now, until }, REPORT).await.unwrap();
+    let renewed = exports::renew(&store, &lease, until, REPORT).await.unwrap();
 
     assert_eq!(renewed, LeaseRenewal::Kept);
+    testing::take_over(&store, NOON.plus_seconds(100)).await.unwrap();
     assert_eq!(claimed(&store, NOON.plus_seconds(100)).await, None);
     let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
     assert_eq!((export.pages, export.rows_read, export.worked_micros), (2, 3, 5));
@@ -293,14 +295,16 @@ async fn three_claims_without_a_new_page_end_the_export_free() {
     // One claim with progress, then three without.
     let lease = claimed(&store, now).await.unwrap();
     let until = now.plus_seconds(60);
-    exports::renew(&store, &lease, LeaseTimes { now, until }, REPORT).await.unwrap();
+    exports::renew(&store, &lease, until, REPORT).await.unwrap();
     for _ in 0..3 {
         now = now.plus_seconds(61);
+        testing::take_over(&store, now).await.unwrap();
         assert_eq!(exports::reap(&store, now, 3).await.unwrap(), reaped(0, 0));
         assert!(claimed(&store, now).await.is_some());
     }
 
     now = now.plus_seconds(61);
+    testing::take_over(&store, now).await.unwrap();
     assert_eq!(claimed(&store, now).await, None);
     assert_eq!(exports::reap(&store, now, 3).await.unwrap(), reaped(1, 0));
 
@@ -331,16 +335,19 @@ async fn a_returned_lease_is_free_immediately_and_counts_no_attempt() {
 async fn a_restarted_node_releases_the_leases_it_left() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 10).await;
+    let other = NodeId::new(NOON, unique());
+    store.act_as(node());
     created(&store, &caller).await;
     let before = claimed(&store, NOON).await.unwrap();
-    let other = NodeId::new(NOON, unique());
-    let is_shared = store.database() == store::DatabaseKind::Postgres;
-    let by_other = exports::release_left(&store, other, NOON).await.unwrap();
-    assert_eq!(by_other, u64::from(!is_shared));
+    let beside = Store::open(store.options()).await;
+    if let Ok(beside) = &beside {
+        beside.act_as(other);
+        assert_eq!(store::leases::release_left(beside).await.unwrap(), 0);
+    }
+    assert_eq!(beside.is_ok(), store.database() == store::DatabaseKind::Postgres);
 
-    let by_own = exports::release_left(&store, node(), NOON).await.unwrap();
+    assert_eq!(store::leases::release_left(&store).await.unwrap(), 1);
 
-    assert_eq!(by_own, u64::from(is_shared));
     assert_eq!(claimed(&store, NOON).await.unwrap().token, before.token + 1);
 }
 
@@ -363,11 +370,10 @@ async fn a_cancellation_is_free_before_the_first_page_and_charged_after_it() {
         "a repeated cancellation"
     );
     assert!(!published(&store, &lease, NOON).await, "an export being cancelled gets no file");
-    let times = LeaseTimes { now: NOON, until: NOON.plus_seconds(60) };
     let renewed = exports::renew(
         &store,
         &lease,
-        times,
+        NOON.plus_seconds(60),
         WorkerReport { progress: ExportProgress::default(), has_new_page: false, ..REPORT },
     )
     .await;
@@ -393,13 +399,15 @@ async fn a_dead_workers_canceled_export_ends_after_its_lease() {
     let id = created(&store, &caller).await;
     let lease = claimed(&store, NOON).await.unwrap();
     let until = NOON.plus_seconds(60);
-    exports::renew(&store, &lease, LeaseTimes { now: NOON, until }, REPORT).await.unwrap();
+    exports::renew(&store, &lease, until, REPORT).await.unwrap();
     exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
     assert_eq!(
         exports::reap(&store, NOON, 3).await.unwrap(),
         reaped(0, 0),
         "it may still be alive"
     );
+    assert_eq!(exports::reap(&store, until, 3).await.unwrap(), reaped(0, 0));
+    testing::take_over(&store, until).await.unwrap();
 
     assert_eq!(exports::reap(&store, until, 3).await.unwrap(), reaped(0, 1));
 
@@ -447,6 +455,7 @@ async fn a_repeated_request_returns_the_same_export_even_without_credits() {
     let claim = IdempotencyClaim {
         key_hash: [1; 32],
         fingerprint: [2; 32],
+        identity: None,
         expires_at: NOON.plus_seconds(86_400),
     };
     let answer = StoredAnswer { status: 201, sealed: vec![1, 2] };
@@ -803,13 +812,12 @@ async fn a_workers_activity_is_recorded_with_its_renewals() {
     let shown = async || exports::find(&store, id, caller.customer).await.unwrap().unwrap().doing;
     assert_eq!(shown().await, ExportActivity::default());
 
-    let times = LeaseTimes { now: NOON, until: NOON.plus_seconds(60) };
-    exports::renew(&store, &lease, times, REPORT).await.unwrap();
+    exports::renew(&store, &lease, NOON.plus_seconds(60), REPORT).await.unwrap();
     assert_eq!(shown().await, DOING);
 
     // A postponed export waits until it is claimed again.
     let until = NOON.plus_seconds(45);
-    assert!(exports::postpone(&store, &lease, NOON, until, SOME).await.unwrap());
+    assert!(exports::postpone(&store, &lease, until, SOME).await.unwrap());
     assert_eq!(shown().await, ExportActivity { waiting_until: Some(until), ..DOING });
     claimed(&store, until).await.unwrap();
     assert_eq!(shown().await, ExportActivity { waiting_until: None, ..DOING });
@@ -825,7 +833,7 @@ async fn the_later_of_two_exports_yields_to_a_customer_without_a_worker() {
     let younger = claimed(&store, NOON.plus_seconds(1)).await.unwrap();
     let now = NOON.plus_seconds(20);
     let gives_way = async |lease: &ExportLease, waiting_since| {
-        exports::gives_way(&store, lease, now, waiting_since).await.unwrap()
+        exports::gives_way(&store, lease, waiting_since).await.unwrap()
     };
     assert!(!gives_way(&younger, now).await, "no customer waits");
 

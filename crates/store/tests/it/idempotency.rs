@@ -12,7 +12,7 @@ const KEY: [u8; 32] = [1; 32];
 const REQUEST: [u8; 32] = [2; 32];
 
 fn claim(expires_at: Timestamp) -> IdempotencyClaim {
-    IdempotencyClaim { key_hash: KEY, fingerprint: REQUEST, expires_at }
+    IdempotencyClaim { key_hash: KEY, fingerprint: REQUEST, identity: None, expires_at }
 }
 
 fn claiming(caller: &TestCaller) -> Hold {

@@ -95,7 +95,10 @@ async fn a_dead_nodes_job_is_claimed_again_after_its_lease() {
     jobs::enqueue(&store, &new_job()).await.unwrap();
     let first = claim(&store, 0).await.unwrap();
 
-    assert_eq!(claim(&store, 119).await, None);
+    assert_eq!(claim(&store, 120).await, None, "the time alone ends no lease");
+    testing::take_over(&store, NOON.plus_seconds(119)).await.unwrap();
+    assert_eq!(claim(&store, 120).await, None);
+    testing::take_over(&store, NOON.plus_seconds(120)).await.unwrap();
     let second = claim(&store, 120).await.unwrap();
 
     assert_eq!((second.id, second.attempt), (first.id, 2));
@@ -108,6 +111,7 @@ async fn an_overtaken_claim_can_neither_end_nor_postpone_the_job() {
     let store = testing::store().await;
     jobs::enqueue(&store, &new_job()).await.unwrap();
     let slow = claim(&store, 0).await.unwrap();
+    testing::take_over(&store, NOON.plus_seconds(120)).await.unwrap();
     let newest = claim(&store, 120).await.unwrap();
 
     let later = NOON.plus_seconds(9_999);
@@ -155,11 +159,12 @@ async fn a_restarted_node_releases_the_jobs_it_left() {
     let store = testing::store().await;
     let other = NodeId::new(NOON, [8; 10]);
     jobs::enqueue(&store, &new_job()).await.unwrap();
+    store.act_as(node());
     jobs::enqueue(&store, &new_job()).await.unwrap();
     let own = claim(&store, 0).await.unwrap();
     jobs::claim(&store, &JobClaimant { node: other, ..at(0) }).await.unwrap().unwrap();
 
-    let freed = jobs::release_left(&store, node()).await.unwrap();
+    let freed = store::leases::release_left(&store).await.unwrap();
 
     let shared = store.database() == store::DatabaseKind::Postgres;
     assert_eq!(freed, if shared { 1 } else { 2 });

@@ -61,6 +61,7 @@ mod staff;
 mod subscriptions;
 mod support;
 mod suspensions;
+mod takeover;
 mod top_up_limits;
 mod top_ups;
 mod traveling_reads;

@@ -462,20 +462,16 @@ async fn a_settlement_whose_hold_was_refused_does_not_count() {
 }
 
 #[tokio::test]
-async fn waiting_for_or_renewing_a_hold_ends_its_parking() {
+async fn waiting_for_a_hold_ends_its_parking() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
     let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST, &caller).await;
-    let (waited_for, renewed) = (caller.hold(2), caller.hold(1));
 
-    let mut reservation = metering.meter.reserve_read(waited_for).await.unwrap();
+    let mut reservation = metering.meter.reserve_read(caller.hold(2)).await.unwrap();
     assert!(is_held(&reservation.durable().await));
     assert_eq!(reports.recv().await.unwrap().held, 1);
-    let also = metering.meter.reserve_read(renewed.clone()).await.unwrap();
-    also.renew(renewed.expires_at.plus_seconds(60));
-    assert_eq!(reports.recv().await.unwrap().held, 1);
 
-    assert_eq!(caller.balance(&store).await.held, credits(3));
+    assert_eq!(caller.balance(&store).await.held, credits(2));
     assert_sound(&store).await;
 }
 

@@ -6,7 +6,7 @@ use domain::charge::Outcome;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
-use store::metering::{self, Hold, IdempotencyClaim};
+use store::metering::{Hold, IdempotencyClaim};
 use store::testing::{self, TestStore};
 use store::{DatabaseKind, Store};
 
@@ -59,6 +59,7 @@ async fn used(store: &Store, caller: &TestCaller) -> Hold {
         let claim = (number % 3 == 0).then_some(IdempotencyClaim {
             key_hash: [number; 32],
             fingerprint: [2; 32],
+            identity: None,
             expires_at: NOON.plus_seconds(60),
         });
         let tag = (number % 2 == 0).then(|| format!("tag-{number}").parse().unwrap());
@@ -84,7 +85,7 @@ async fn calls_that_were_migrated_are_exact_and_open_ones_end_as_usual() {
 
     assert_sound(&store).await;
     assert_eq!(caller.balance(&store).await, before);
-    assert_eq!(metering::sweep(&store, open.expires_at.plus_seconds(1)).await.unwrap(), 1);
+    assert_eq!(testing::take_over(&store, open.expires_at.plus_seconds(1)).await.unwrap().holds, 1);
     assert_eq!(caller.balance(&store).await.held, credits(0));
     let metering = TestMetering::start(&store).await;
     assert!(is_held(&metering.hold(caller.hold(5)).await));

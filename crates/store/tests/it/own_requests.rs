@@ -75,7 +75,7 @@ async fn of_concurrent_requests_one_runs() {
 
     let claims = tasks.join_all().await;
 
-    let running = RequestState::Running { leased_until: NOON.plus_seconds(60) };
+    let running = RequestState::Running { free_from: None };
     let hears = |claim: &&RequestClaim| matches!(claim, RequestClaim::Known(known) if known.state == running);
     assert_eq!(claims.iter().filter(|claim| **claim == RequestClaim::Claimed).count(), 1);
     assert_eq!(claims.iter().filter(hears).count(), 49);
@@ -145,10 +145,12 @@ async fn an_expired_lease_is_taken_over_once_and_fences_its_first_holder() {
     };
     let (one, other) = (RunId::new(NOON, unique()), RunId::new(NOON, unique()));
 
-    assert!(!take(one, NOON.plus_seconds(59)).await, "it is running");
+    assert!(!take(one, NOON.plus_seconds(60)).await, "the time alone ends no lease");
     let later = NOON.plus_seconds(70);
     let renewed = own_requests::renew(&store, &first.name, first.run, later).await.unwrap();
-    assert!(renewed && !take(one, NOON.plus_seconds(69)).await, "the lease was renewed");
+    testing::take_over(&store, NOON.plus_seconds(69)).await.unwrap();
+    assert!(renewed && !take(one, later).await, "the lease was renewed");
+    testing::take_over(&store, later).await.unwrap();
     assert!(take(one, later).await);
     assert!(!take(other, later).await, "another attempt was first");
 
@@ -170,7 +172,7 @@ async fn a_start_on_sqlite_ends_the_leases_of_the_previous_process() {
     claimed(&store, &first).await;
     let is_alone = store.database() == DatabaseKind::Sqlite;
 
-    assert_eq!(store::lost_leases::end(&store).await.unwrap(), u64::from(is_alone));
+    assert_eq!(store::leases::release_left(&store).await.unwrap(), u64::from(is_alone));
 
     let run = RunId::new(NOON, unique());
     let takeover = takeover(first.run, run, NOON);
@@ -209,10 +211,12 @@ async fn expired_requests_are_deleted_in_bounded_steps_unless_running() {
     claimed(&store, &runs).await;
     let later = over.plus_seconds(60);
     assert!(own_requests::renew(&store, &runs.name, runs.run, later).await.unwrap());
+    testing::take_over(&store, over).await.unwrap();
     let forget = async |now| own_requests::delete_expired(&store, now, 10).await.unwrap();
 
     assert_eq!(forget(over.plus_seconds(-1)).await, 0);
     assert_eq!((forget(over).await, forget(over).await, forget(over).await), (10, 10, 6));
-    assert_eq!(forget(over).await, 0, "one is still running");
+    assert_eq!(forget(later).await, 0, "one is still running");
+    testing::take_over(&store, later).await.unwrap();
     assert_eq!(forget(later).await, 1);
 }

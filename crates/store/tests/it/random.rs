@@ -148,7 +148,7 @@ impl RandomWorld {
             }
             RandomStep::Sweep => {
                 let late = NOON.plus_seconds(100_000);
-                while metering::sweep(&self.store, late).await.unwrap() > 0 {}
+                while testing::take_over(&self.store, late).await.unwrap().holds > 0 {}
                 self.open.clear();
             }
             RandomStep::Crash => self.crash().await,
@@ -160,6 +160,7 @@ impl RandomWorld {
         let idempotency = key.map(|key| IdempotencyClaim {
             key_hash: [key; 32],
             fingerprint: [0; 32],
+            identity: None,
             expires_at: NOON.plus_seconds(60),
         });
         let hold = Hold { idempotency, ..caller.hold(cost) };
@@ -194,8 +195,7 @@ impl RandomWorld {
     async fn burst(&mut self, who: usize, costs: Vec<i64>, outcome: Outcome) {
         for (number, cost) in costs.into_iter().enumerate() {
             let hold = self.callers[who].hold(cost);
-            let (meter, call_id, expires_at) =
-                (&self.metering().meter, hold.call_id, hold.expires_at);
+            let (meter, call_id) = (&self.metering().meter, hold.call_id);
             let reserved = match number % 3 {
                 0 => meter.reserve(hold).await,
                 _ => meter.reserve_read(hold).await,
@@ -204,8 +204,8 @@ impl RandomWorld {
                 Ok(reservation) if number % 2 == 0 => {
                     reservation.resolve(resolution(call_id, outcome));
                 }
-                // A renewed hold is not parked, so it is written before later requests.
-                Ok(reservation) => reservation.renew(expires_at),
+                // A hold that is waited for is not parked, so it is written before later requests.
+                Ok(mut reservation) => drop(reservation.durable().await),
                 Err(_) => {}
             }
         }

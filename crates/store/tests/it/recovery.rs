@@ -68,6 +68,7 @@ async fn idempotency_keys_of_calls_lost_in_a_crash_report_an_unknown_outcome() {
     let claim = IdempotencyClaim {
         key_hash: [1; 32],
         fingerprint: [2; 32],
+        identity: None,
         expires_at: NOON.plus_seconds(86_400),
     };
     let hold = Hold { idempotency: Some(claim), ..caller.hold(2) };
@@ -98,7 +99,7 @@ async fn the_sweeper_refunds_only_expired_holds() {
 
     let mut swept = Vec::new();
     for now in [end, end.plus_micros(1), end.plus_seconds(61)] {
-        swept.push(metering::sweep(&store, now).await.unwrap());
+        swept.push(testing::take_over(&store, now).await.unwrap().holds);
     }
 
     assert_eq!(swept, [0, 2, 1]);
@@ -123,13 +124,13 @@ async fn a_hold_may_be_renewed_before_it_is_written() {
     writer.run().await;
     assert!(is_held(&reservation.durable().await));
 
-    assert_eq!(metering::sweep(&store, later).await.unwrap(), 0);
-    assert_eq!(metering::sweep(&store, later.plus_micros(1)).await.unwrap(), 1);
+    assert_eq!(testing::take_over(&store, later).await.unwrap().holds, 0);
+    assert_eq!(testing::take_over(&store, later.plus_micros(1)).await.unwrap().holds, 1);
     assert_sound(&store).await;
 }
 
 #[tokio::test]
-async fn many_expired_holds_are_swept_in_chunks() {
+async fn many_expired_holds_are_swept_together() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 1200).await;
     let metering = TestMetering::start(&store).await;
@@ -142,12 +143,8 @@ async fn many_expired_holds_are_swept_in_chunks() {
     }
     let now = NOON.plus_seconds(1000);
 
-    let mut swept = Vec::new();
-    for _ in 0..4 {
-        swept.push(metering::sweep(&store, now).await.unwrap());
-    }
+    assert_eq!(testing::take_over(&store, now).await.unwrap().holds, 1_100);
 
-    assert_eq!(swept, [500, 500, 100, 0]);
     assert_eq!(caller.balance(&store).await.available, credits(1200));
     assert_sound(&store).await;
 }
@@ -159,7 +156,7 @@ async fn a_swept_call_cannot_be_charged() {
     let metering = TestMetering::start(&store).await;
     let hold = caller.hold(4);
     assert!(is_held(&metering.hold(hold.clone()).await));
-    assert_eq!(metering::sweep(&store, NOON.plus_seconds(1000)).await.unwrap(), 1);
+    assert_eq!(testing::take_over(&store, NOON.plus_seconds(1000)).await.unwrap().holds, 1);
 
     assert!(!metering.end(hold.call_id, Outcome::Answered).await);
 
@@ -185,7 +182,7 @@ async fn concurrent_sweepers_and_owners_settle_every_call_once() {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let shared = (*store).clone();
-        tasks.spawn(async move { metering::sweep(&shared, late).await.unwrap() });
+        tasks.spawn(async move { testing::take_over(&shared, late).await.unwrap().holds });
     }
 
     let mut charged = 0;

@@ -108,6 +108,7 @@ async fn open_calls_and_those_that_a_repetition_needs_stay() {
     let claim = |key| IdempotencyClaim {
         key_hash: [key; 32],
         fingerprint: [2; 32],
+        identity: None,
         expires_at: old.plus_seconds(DAY_S),
     };
     let open = Hold { expires_at: NOON.plus_seconds(170), ..hold_at(&caller, 1, old) };

@@ -237,6 +237,9 @@ async fn an_open_change_is_taken_over_once_after_its_lease() {
 
     let early = slot_changes::take_over(&store, &open, NOON, later).await.unwrap();
     let left_early = slot_changes::list_left(&store, NOON, 10).await.unwrap();
+    let by_time = slot_changes::list_left(&store, later, 10).await.unwrap();
+    assert_eq!(by_time, [], "the time alone ends no lease");
+    assert_eq!(testing::take_over(&store, LEASE_END).await.unwrap().leases, 1);
     let left = slot_changes::list_left(&store, LEASE_END, 10).await.unwrap();
     let taken = slot_changes::take_over(&store, &open, LEASE_END, later).await.unwrap();
     let twice = slot_changes::take_over(&store, &open, later, later).await.unwrap();
@@ -333,7 +336,7 @@ async fn a_start_ends_the_leases_of_a_dead_process() {
     let open = started(start(&store, &new).await);
     let is_sqlite = store.database() == store::DatabaseKind::Sqlite;
 
-    let ended = store::lost_leases::end(&store).await.unwrap();
+    let ended = store::leases::release_left(&store).await.unwrap();
 
     assert_eq!(ended, u64::from(is_sqlite));
     let taken = slot_changes::take_over(&store, &open, NOON, LEASE_END).await.unwrap();

@@ -6,7 +6,7 @@ use store::audit::{self, AuditQuery};
 use store::customers;
 use store::erasure::{self, ErasureMode};
 use store::exports::{
-    self, ExportActivity, ExportClaimant, ExportProgress, LeaseRenewal, LeaseTimes, WorkerReport,
+    self, ExportActivity, ExportClaimant, ExportProgress, LeaseRenewal, WorkerReport,
 };
 use store::suspensions::{self, SuspensionOutcome};
 use store::{Store, testing};
@@ -111,13 +111,12 @@ async fn a_running_export_is_given_back_and_continues_after_its_customer_is_resu
 
     assert_eq!(suspend(&store, caller.customer).await, SuspensionOutcome::Changed);
 
-    let times = LeaseTimes { now: NOON, until: NOON.plus_seconds(90) };
     let report = WorkerReport {
         progress: ExportProgress::default(),
         doing: ExportActivity::default(),
         has_new_page: true,
     };
-    let renewed = exports::renew(&store, &lease, times, report).await.unwrap();
+    let renewed = exports::renew(&store, &lease, NOON.plus_seconds(90), report).await.unwrap();
     assert_eq!(renewed, LeaseRenewal::Lost);
     assert!(!published(&store, &lease, NOON).await, "its worker can end nothing");
     assert!(exports::claim(&store, &claimant).await.unwrap().is_none());
@@ -143,7 +142,7 @@ async fn a_suspended_customers_waiting_export_takes_no_worker_from_others() {
     claimed(&store, NOON).await.unwrap();
     let second = claimed(&store, NOON.plus_seconds(1)).await.unwrap();
     let now = NOON.plus_seconds(2);
-    let gives_way = async || exports::gives_way(&store, &second, now, now).await.unwrap();
+    let gives_way = async || exports::gives_way(&store, &second, now).await.unwrap();
     assert!(!gives_way().await);
 
     created(&store, &other).await;

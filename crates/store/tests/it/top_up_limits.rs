@@ -270,6 +270,10 @@ async fn abandoned_charges_are_listed_from_the_end_of_their_claim_the_oldest_fir
     };
 
     assert_eq!(left(59, 10).await, []);
+    assert_eq!(left(80, 10).await, [], "the time alone ends no lease");
+    top_ups::release(&store, expected[0]).await.unwrap();
+    assert_eq!(left(59, 10).await, [], "it was released before its time");
+    testing::take_over(&store, NOON.plus_seconds(80)).await.unwrap();
     assert_eq!(left(60, 10).await, expected[..1]);
     assert_eq!(left(80, 10).await, expected);
     assert_eq!(left(80, 2).await, expected[..2]);

@@ -1,6 +1,7 @@
 //! Automatic top-up: never two open charges, never more than the daily cap, and an end to charging
 //! a card that is declined.
 
+use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::id::{EntryId, JobId, OrderId};
 use domain::job::JobKind;
@@ -18,7 +19,7 @@ use store::top_ups::{
 use store::{Store, cards, jobs, reversals, testing, verify};
 
 use crate::payments::{payer, reversal};
-use crate::support::{NOON, TestCaller, assert_sound, credits, unique};
+use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, unique};
 
 pub(crate) const PACK: TopUpOffer<'static> =
     TopUpOffer { pack_id: "pack_10", credits: Credits::from_whole(10), price_cents: 1_000 };
@@ -335,13 +336,35 @@ async fn a_dispute_turns_it_off() {
     assert_sound(&store).await;
 }
 
+/// What is held comes back if the platform does not answer.
+#[tokio::test]
+async fn held_credits_do_not_lead_to_a_charge_until_they_are_spent() {
+    let store = testing::store().await;
+    let caller = wishing(&store, 5_000).await;
+    let missing = 150 - caller.balance(&store).await.available.whole();
+    crate::support::grant(&store, caller.customer, missing).await;
+    let metering = TestMetering::start(&store).await;
+    let hold = caller.hold(60);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    let due = async || top_up_settings::list_due(&store, NOON, 10).await.unwrap();
+
+    assert_eq!(skip_reason(&store, &caller, NOON).await, SkipReason::Enough);
+    assert_eq!(due().await, []);
+    assert!(metering.end(hold.call_id, Outcome::Answered).await);
+
+    assert_eq!(due().await, [caller.customer]);
+    assert_eq!(claim(&store, &caller, NOON).await.cents, 1_000);
+}
+
 #[tokio::test]
 async fn an_abandoned_charge_is_taken_over_once() {
     let store = testing::store().await;
     let caller = wishing(&store, 5_000).await;
     let left = claim(&store, &caller, NOON).await;
     let (early, late) = (NOON.plus_seconds(59), NOON.plus_seconds(60));
-    assert!(top_ups::list_left(&store, early, 10).await.unwrap().is_empty());
+    testing::take_over(&store, early).await.unwrap();
+    assert!(top_ups::list_left(&store, late, 10).await.unwrap().is_empty());
+    testing::take_over(&store, late).await.unwrap();
 
     let found = top_ups::list_left(&store, late, 10).await.unwrap();
 

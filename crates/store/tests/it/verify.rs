@@ -13,6 +13,7 @@ async fn used(store: &store::Store) {
     let claim = IdempotencyClaim {
         key_hash: [1; 32],
         fingerprint: [2; 32],
+        identity: None,
         expires_at: NOON.plus_seconds(60),
     };
     let hold = Hold { idempotency: Some(claim), ..caller.hold(2) };

@@ -155,6 +155,7 @@ async fn call(store: &Store, caller: &TestCaller, name: &str) {
         let claim = IdempotencyClaim {
             key_hash: [1; 32],
             fingerprint: [2; 32],
+            identity: None,
             expires_at: NOON.plus_seconds(60),
         };
         let idempotency = (number == 0).then_some(claim);

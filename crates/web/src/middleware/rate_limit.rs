@@ -109,6 +109,9 @@ struct LimiterShard<K> {
     /// The same for all keys that did not fit.
     others_paid_off_at: i64,
     forget_at: i64,
+    /// The latest time, and how far the clock was set back before.
+    latest: i64,
+    set_back: i64,
 }
 
 /// Whether a request is allowed, and what the response says about the limit.
@@ -173,8 +176,8 @@ impl<K: Eq + Hash> RateLimiter<K> {
     /// Takes `cost` units from `key`'s quota, if it has them. A cost above the burst counts as the
     /// burst.
     pub fn check(&self, key: K, cost: u32, now: Timestamp) -> RateDecision {
-        let now = now.unix_micros();
         let mut shard = self.shard(&key).lock();
+        let now = shard.steady(now);
         let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
         let (decision, new) = self.judge(*paid_off_at, cost, now);
         *paid_off_at = new;
@@ -183,8 +186,8 @@ impl<K: Eq + Hash> RateLimiter<K> {
 
     /// Returns units that turned out not to count.
     pub fn give_back(&self, key: K, cost: u32, now: Timestamp) {
-        let now = now.unix_micros();
         let mut shard = self.shard(&key).lock();
+        let now = shard.steady(now);
         let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
         let price = self.quota.unit_micros.saturating_mul(i64::from(cost));
         *paid_off_at = paid_off_at.saturating_sub(price);
@@ -194,7 +197,8 @@ impl<K: Eq + Hash> RateLimiter<K> {
     pub fn forget_idle(&self, now: Timestamp) {
         for shard in self.shards.iter() {
             let mut shard = shard.lock();
-            shard.forget(now.unix_micros());
+            let now = shard.steady(now);
+            shard.forget(now);
             shard.paid_off_at.shrink_to_fit();
         }
     }
@@ -208,7 +212,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
     fn judge(&self, paid_off_at: i64, cost: u32, now: i64) -> (RateDecision, i64) {
         let RateQuota { burst, unit_micros } = self.quota;
         let window = self.quota.window_micros();
-        // After the clock was set back, no key may be locked out for longer than the window.
+        // Whatever the clock does, no key may be locked out for longer than the window.
         let owed_until = paid_off_at.clamp(now, now.saturating_add(window));
         let price = unit_micros.saturating_mul(i64::from(cost.min(burst)));
         let after = owed_until.saturating_add(price);
@@ -234,7 +238,26 @@ impl<K: Eq + Hash> RateLimiter<K> {
 
 impl<K: Eq + Hash> LimiterShard<K> {
     fn new() -> Self {
-        Self { paid_off_at: HashMap::default(), others_paid_off_at: 0, forget_at: 0 }
+        Self {
+            paid_off_at: HashMap::default(),
+            others_paid_off_at: 0,
+            forget_at: 0,
+            latest: i64::MIN,
+            set_back: 0,
+        }
+    }
+
+    /// The time on a clock that is never set back, so that what is left of a quota stays. Requests
+    /// on several cores may come a moment out of order.
+    fn steady(&mut self, now: Timestamp) -> i64 {
+        let now = now.unix_micros();
+        let steady = now.saturating_add(self.set_back);
+        if steady < self.latest.saturating_sub(MICROS_PER_SECOND) {
+            self.set_back = self.latest.saturating_sub(now);
+            return self.latest;
+        }
+        self.latest = self.latest.max(steady);
+        steady
     }
 
     /// The state of a key, or the shared state if there is no room for a new key.
@@ -366,6 +389,20 @@ mod tests {
         let refused = limiter.check(1, 1, at_ms(0));
 
         assert_eq!((refused.is_allowed(), refused.retry_after_ms), (false, Some(100)));
+    }
+
+    #[test]
+    fn a_clock_set_back_leaves_each_key_what_it_had() {
+        let limiter = ten_per_second_five_at_once();
+        let left = |at: i64| limiter.check(1, 1, at_ms(at)).remaining;
+        assert_eq!([left(60_000), left(60_000)], [4, 3]);
+
+        // Five seconds, and then an hour.
+        assert_eq!(left(55_000), 2);
+        assert_eq!(left(55_100), 2, "a unit came back");
+        assert_eq!([left(-3_544_900), left(-3_544_900)], [1, 0]);
+        assert!(!limiter.check(1, 1, at_ms(-3_544_900)).is_allowed());
+        assert!(limiter.check(1, 1, at_ms(-3_544_800)).is_allowed());
     }
 
     #[test]

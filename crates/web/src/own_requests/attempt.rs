@@ -21,7 +21,7 @@ use crate::WebState;
 use crate::error::{ApiError, HarmlessFailure};
 use crate::idempotency::{self, ResponseSeal};
 
-/// An attempt that has not renewed its lease for this many seconds has ended with its node.
+/// How long the lease of an attempt lasts beyond its latest renewal, in seconds.
 const LEASE_S: i64 = 60;
 const RENEWED_EVERY: Duration = Duration::from_secs(20);
 
@@ -45,7 +45,7 @@ pub(super) struct RequestAttempt {
     pub(super) may_run_again: bool,
 }
 
-/// When the lease of an attempt that starts or renews now expires.
+/// Until when the lease of an attempt that starts or renews now lasts.
 pub(super) const fn leased_until(now: Timestamp) -> Timestamp {
     now.plus_seconds(LEASE_S)
 }
@@ -131,8 +131,8 @@ impl RequestAttempt {
         idempotency::seal(&place, &web.random, (status, headers, body))
     }
 
-    /// If recording fails, the lease expires within a minute, and repetitions are treated as after
-    /// a crash.
+    /// If recording fails, the lease is taken over in time, and repetitions are treated as after a
+    /// crash.
     async fn end(&self, web: &WebState, end: RequestEnd<'_>) {
         if let Err(error) = own_requests::end(&web.store, &self.name, self.run, end).await {
             tracing::error!(%error, run.id = %self.run, "the end of a request was not recorded");

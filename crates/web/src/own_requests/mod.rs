@@ -165,7 +165,9 @@ async fn repeat(
     }
     let permissions = &asked.identity.permissions;
     match &known.state {
-        RequestState::Running { leased_until } if new.created_at < *leased_until => {
+        RequestState::Running { free_from }
+            if free_from.is_none_or(|free_from| new.created_at < free_from) =>
+        {
             Err(ApiError::Failure(Failure::IdempotencyInProgress))
         }
         RequestState::Running { .. } if asked.operation.may_run_again() => {

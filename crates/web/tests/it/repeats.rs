@@ -418,7 +418,7 @@ async fn a_request_that_runs_on_another_node_is_not_started_again() {
         let consent = json!({"enabled": true});
         assert_eq!(client.post("/v1/support-access", &consent).await.status, 200);
         assert_eq!(run_raw(app.store(), DIED).await.unwrap(), 1);
-        let far = "update own_requests set leased_until = 9000000000000000";
+        let far = "update own_requests set leased_until = 9000000000000000, leased_by = 'node_1'";
         assert_eq!(run_raw(app.store(), far).await.unwrap(), 1);
 
         let running = client.post("/v1/support-access", &consent).await;

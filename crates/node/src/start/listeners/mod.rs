@@ -51,7 +51,8 @@ pub(super) fn listener_settings(config: &Config) -> ListenerSettings {
         head_bytes_max: limits.head_bytes_max,
         headers_max: limits.headers_max,
         write_stall_timeout: Duration::from_millis(timeouts.write_stall_ms),
-        drain_timeout: config.http.drain_timeout(),
+        // The stop ends all connections together, before a connection would end itself.
+        drain_timeout: config.http.drain_timeout() + Duration::from_secs(5),
         connections_max: limits.connections_max,
         connections_per_ip_max: limits.connections_per_ip_max,
         trusted_proxies: config.http.trusted_networks(),
