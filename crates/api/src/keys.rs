@@ -3,7 +3,7 @@
 //! A key may be limited to some accounts, to a monthly budget of credits (UTC), or in time. A
 //! limited key sees and changes no other key, so that it cannot widen its own rights.
 
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
@@ -23,12 +23,12 @@ use store::keys::{ApiKey, KeyCreation, KeyRotation, NewKey, NewSecret};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
+use web::auth::device::CallingDevice;
 use web::auth::{Caller, FullCaller, UnrestrictedCaller};
 use web::created::CreatedResource;
 use web::error::ApiError;
 use web::extract::{Json, NoQuery, Path};
 use web::fields::{FieldProblems, GoodFields, RequestBody};
-use web::middleware::real_ip::ClientAddress;
 
 use super::key_limits;
 use crate::ApiState;
@@ -364,7 +364,7 @@ impl RequestBody for RotationIn {}
 async fn rotate_key(
     State(api): State<ApiState>,
     FullCaller(caller): FullCaller,
-    Extension(client): Extension<ClientAddress>,
+    device: CallingDevice,
     Json(rotation): Json<RotationIn>,
 ) -> Result<axum::Json<CreatedKey>, ApiError> {
     let calling = caller.key().map(|key| key.id);
@@ -373,7 +373,7 @@ async fn rotate_key(
     if calling.is_none() {
         let password =
             rotation.current_password.ok_or_else(|| needed_with_session("current_password"))?;
-        login::confirm(&api.identity, caller.customer, password, client.ip).await?;
+        login::confirm(&api.identity, caller.customer, password, &device).await?;
     }
     let secret = KeySecret::generate(|bound| api.random.below(bound));
     let now = api.clock.now();

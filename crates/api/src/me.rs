@@ -1,7 +1,5 @@
 //! The signed-in customer: its name, email address and password.
 
-use std::net::IpAddr;
-
 use axum::extract::State;
 use axum::response::IntoResponse;
 use domain::customer::Email;
@@ -18,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
 use web::auth::SignedIn;
-use web::auth::device::SessionDevice;
+use web::auth::device::{CallingDevice, SessionDevice};
 use web::error::ApiError;
 use web::extract::{Json, NoQuery};
 use web::fields::{FieldProblems, GoodFields, RequestBody};
@@ -138,7 +136,7 @@ async fn update_me(
 ) -> Result<axum::Json<MeOut>, ApiError> {
     if let Some(email) = patch.email {
         let password = patch.current_password.ok_or_else(missing_password)?;
-        change_address(&api, signed_in.customer, device.ip, email, password).await?;
+        change_address(&api, signed_in.customer, &device.calling, email, password).await?;
     }
     if let Some(name) = &patch.name {
         store::customers::rename(&api.store, signed_in.customer, name).await?;
@@ -154,12 +152,12 @@ fn missing_password() -> FieldProblem {
 async fn change_address(
     api: &ApiState,
     customer: CustomerId,
-    ip: IpAddr,
+    caller: &CallingDevice,
     email: Email,
     password: String,
 ) -> Result<(), ApiError> {
-    login::confirm(&api.identity, customer, password, ip).await?;
-    match email_flows::request_change(&api.identity, ip, customer, email).await? {
+    login::confirm(&api.identity, customer, password, caller).await?;
+    match email_flows::request_change(&api.identity, caller.ip, customer, email).await? {
         EmailChange::Requested | EmailChange::Unchanged => Ok(()),
         EmailChange::EmailTaken => Err(ApiError::Failure(Failure::EmailTaken)),
         EmailChange::NotFound => Err(ApiError::Failure(Failure::InvalidSession)),

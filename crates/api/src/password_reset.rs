@@ -1,17 +1,21 @@
 //! Forgotten passwords: requesting a link by email, and setting a password with it.
 
 use axum::extract::{Extension, State};
+use axum::response::{AppendHeaders, IntoResponse};
 use http::StatusCode;
+use http::header::SET_COOKIE;
 use identity::email_flows;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
+use web::auth::device::CallingDevice;
 use web::error::ApiError;
 use web::extract::Json;
 use web::fields::{FieldProblems, GoodFields, RequestBody};
 use web::middleware::real_ip::ClientAddress;
 
 use super::email::{Asked, EmailAddressIn};
+use super::sessions::device_cookie;
 use crate::ApiState;
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
@@ -64,9 +68,11 @@ impl RequestBody for NewPassword {
 )]
 async fn reset_password(
     State(api): State<ApiState>,
-    Extension(client): Extension<ClientAddress>,
+    caller: CallingDevice,
     Json(new): Json<NewPassword>,
-) -> Result<StatusCode, ApiError> {
-    email_flows::reset_password(&api.identity, client.ip, &new.token, new.new_password).await?;
-    Ok(StatusCode::NO_CONTENT)
+) -> Result<impl IntoResponse, ApiError> {
+    let (token, password) = (&new.token, new.new_password);
+    let done = email_flows::reset_password(&api.identity, &caller, token, password).await?;
+    let cookie = done.device_cookie.map(|value| (SET_COOKIE, device_cookie(&api, &value)));
+    Ok((StatusCode::NO_CONTENT, AppendHeaders(cookie)))
 }

@@ -2,13 +2,14 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::response::IntoResponse;
+use axum::response::{AppendHeaders, IntoResponse};
 use domain::customer::Email;
 use domain::id::SessionId;
 use domain::time::Timestamp;
 use failures::Failure;
 use http::header::SET_COOKIE;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use identity::devices::RECOGNIZED_FOR_S;
 use identity::login::{self, NewLogin};
 use store::sessions::{Session, SessionLifetime};
 use utoipa_axum::router::OpenApiRouter;
@@ -59,10 +60,14 @@ pub(crate) struct LoggedIn {
     idle_expires_at: Timestamp,
 }
 
-/// Responds with a session: its description in the body, its token in the cookie.
+/// Responds with a session: its description in the body, its token in the cookie, and a cookie by
+/// which the browser is recognized at the next login.
 pub(super) fn handed_over(api: &ApiState, begun: NewLogin) -> impl IntoResponse + use<> {
     let lifetime = api.config.sessions.lifetime();
-    let cookie = api.web.cookies.hand_over(&begun.token, lifetime.age_s);
+    let cookies = AppendHeaders([
+        (SET_COOKIE, api.web.cookies.hand_over(&begun.token, lifetime.age_s)),
+        (SET_COOKIE, device_cookie(api, &begun.device_cookie)),
+    ]);
     let body = LoggedIn {
         customer: begun.customer.into(),
         session_id: begun.session.id,
@@ -70,7 +75,12 @@ pub(super) fn handed_over(api: &ApiState, begun: NewLogin) -> impl IntoResponse 
         idle_expires_at: lifetime.idle_end(begun.session.created_at, begun.session.created_at),
     };
     let caller = KnownCaller { customer: begun.session.customer, key: None };
-    (Extension(caller), [(SET_COOKIE, cookie)], axum::Json(body))
+    (Extension(caller), cookies, axum::Json(body))
+}
+
+/// `Set-Cookie` with the device cookie.
+pub(super) fn device_cookie(api: &ApiState, value: &str) -> HeaderValue {
+    api.web.cookies.hand_over_device(value, RECOGNIZED_FOR_S)
 }
 
 /// Starts a session in this browser. A previous session of the browser ends.

@@ -9,9 +9,12 @@ use axum::routing::{get, post};
 use domain::mail::LinkPurpose;
 use failures::Failure;
 use http::StatusCode;
-use identity::email_flows;
+use http::header::SET_COOKIE;
+use identity::devices::RECOGNIZED_FOR_S;
+use identity::email_flows::{self, NewPassword};
 use pages::PageFrame;
 use store::mail_links::LinkState;
+use web::auth::device::CallingDevice;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
@@ -65,7 +68,7 @@ async fn show_link(
 }
 
 async fn set_password(
-    Extension(client): Extension<ClientAddress>,
+    caller: CallingDevice,
     stranger: Stranger,
     OpenForm(sent): OpenForm,
 ) -> Result<Response, ApiError> {
@@ -75,10 +78,8 @@ async fn set_password(
         return form(&stranger, token.to_owned(), wrong).await;
     }
     let identity = &stranger.console().identity;
-    match email_flows::reset_password(identity, client.ip, token, new.to_owned()).await {
-        Ok(is_first) => {
-            Ok(page(&stranger, StatusCode::OK, ResetStep::Done { ended_keys: is_first }))
-        }
+    match email_flows::reset_password(identity, &caller, token, new.to_owned()).await {
+        Ok(done) => Ok(set(&stranger, &done)),
         Err(Failure::Invalid(problems)) => {
             let said = problems.first().map(|problem| problem.msg.clone());
             let wrong = FormView::default().mark("new_password", said.unwrap_or_default());
@@ -92,6 +93,18 @@ async fn set_password(
         ) => Ok(refused(&stranger, &error.into())),
         Err(other) => Err(other.into()),
     }
+}
+
+/// The page after a reset, with the cookie by which the browser is recognized.
+fn set(stranger: &Stranger, done: &NewPassword) -> Response {
+    let step = ResetStep::Done { ended_keys: done.is_first_confirmation };
+    let mut response = page(stranger, StatusCode::OK, step);
+    if let Some(value) = &done.device_cookie {
+        let cookies = stranger.console().web.cookies;
+        let cookie = cookies.hand_over_device(value, RECOGNIZED_FOR_S);
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
 }
 
 async fn ask(

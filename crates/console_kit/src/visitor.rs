@@ -106,10 +106,11 @@ fn here(parts: &Parts) -> String {
 impl RequestOrigin {
     /// The origin of this request.
     pub fn of(parts: &Parts, console: &ConsoleState) -> Self {
-        let kept = [COOKIE, USER_AGENT];
-        let kept = kept
-            .into_iter()
-            .filter_map(|name| parts.headers.get(&name).map(|value| (name, value.clone())));
+        // Over HTTP/2 a browser may send each cookie in a line of its own.
+        let kept = [COOKIE, USER_AGENT].into_iter().flat_map(|name| {
+            let values = parts.headers.get_all(&name).iter().cloned();
+            values.map(move |value| (name.clone(), value))
+        });
         Self {
             console: console.clone(),
             frame: console.pages.frame(&parts.headers),

@@ -20,14 +20,16 @@ use serde_json::json;
 use settings::ExpirySection;
 use store::audit::AuditEntry;
 use store::confirmations::{ConfirmationOutcome, EmailConfirmation, TrialGrant};
+use store::customers::PasswordHash;
 use store::email_changes::EmailChange;
 use store::jobs::NewJob;
 use store::mail_links::{EmailLink, LinkState};
 use store::password_resets::{PasswordReset, PasswordResetOutcome};
-use transport::neighbourhood_text;
 use transport::network_of;
+use web::auth::device::CallingDevice;
 
 use crate::IdentityState;
+use crate::devices::{DeviceCookie, DeviceOwner};
 use crate::link_proof::{LinkProof, LinkUser};
 use crate::passwords::{self, HashRequester};
 
@@ -42,6 +44,15 @@ pub struct ConfirmedAddress {
     pub granted: Credits,
     /// Whether a new password was set with it, which ended every key and session.
     pub is_password_new: bool,
+}
+
+/// A new password that was set with a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPassword {
+    /// Whether it confirmed the address, and ended every key.
+    pub is_first_confirmation: bool,
+    /// The device cookie of the browser, if its connection may carry one.
+    pub device_cookie: Option<String>,
 }
 
 /// The link with this token, if it exists. Checking a link does not consume it.
@@ -165,19 +176,19 @@ pub async fn forgot_password(
 }
 
 /// Uses a link to set a password; every session of the customer ends. If the address was not
-/// confirmed, this confirms it, and every key ends as well. `ip` is the caller's address.
-/// Returns whether it confirmed the address.
+/// confirmed, this confirms it, and every key ends as well.
 pub async fn reset_password(
     identity: &IdentityState,
-    ip: IpAddr,
+    caller: &CallingDevice,
     token: &str,
     password: String,
-) -> Result<bool, Failure> {
+) -> Result<NewPassword, Failure> {
     let is_wanted = |purpose| purpose == LinkPurpose::ResetPassword;
     let (hash, link) = open_link(identity, token, is_wanted).await?;
     passwords::check_new(identity, &password, &link.email)?;
-    let requester = HashRequester::Known(link.customer, ip);
+    let requester = HashRequester::Known(link.customer, caller.ip);
     let password = passwords::hash(identity, requester, password).await?;
+    let device_cookie = device_cookie(identity, caller, &link, &password)?;
     let entry = record(identity, &link, true);
     let jobs = notices(identity, &link, true);
     let resetting = PasswordReset {
@@ -186,18 +197,32 @@ pub async fn reset_password(
         trial: trial(identity),
         jobs: &jobs,
         entry: entry.as_ref(),
-        network: &neighbourhood_text(ip),
         now: identity.clock.now(),
     };
     match store::password_resets::reset(&identity.store, &resetting).await? {
         PasswordResetOutcome::Done { customer, .. } => {
             identity.cached.forget_keys_of(customer);
             identity.jobs.wake();
-            Ok(!link.is_customer_confirmed)
+            Ok(NewPassword { is_first_confirmation: !link.is_customer_confirmed, device_cookie })
         }
         PasswordResetOutcome::NotOpen(state) => Err(not_open(state)),
         PasswordResetOutcome::NotFound => Err(Failure::UnknownLink),
     }
+}
+
+/// The cookie by which the customer of a link recognizes this browser from now on: with the next
+/// login it must not depend on who else guesses the password.
+fn device_cookie(
+    identity: &IdentityState,
+    caller: &CallingDevice,
+    link: &EmailLink,
+    password: &PasswordHash,
+) -> Result<Option<String>, Failure> {
+    if !caller.can_keep_cookies {
+        return Ok(None);
+    }
+    let owner = DeviceOwner { customer: link.customer, password };
+    DeviceCookie::read(identity, caller.cookie.as_deref()).renewed(owner, owner).map(Some)
 }
 
 /// Starts a change of address: stores the new one, emails it a link, and notifies the old one.

@@ -1,9 +1,11 @@
 //! Customers and staff: passwords and logins, emailed links, the access of staff, and the commands
 //! of operators.
 
+pub mod devices;
 pub mod email_flows;
 pub mod link_proof;
 pub mod login;
+pub mod login_limits;
 pub mod mail_limits;
 pub mod passwords;
 pub mod staff;
@@ -15,10 +17,11 @@ use std::sync::Arc;
 use jobs::JobQueue;
 use runtime::cached::CachedEntries;
 use runtime::clock::{Clock, Random};
+use runtime::vault::Vault;
 use settings::Config;
 use store::Store;
 
-use crate::login::LoginLimits;
+use crate::login_limits::LoginLimits;
 use crate::mail_limits::MailLimits;
 use crate::passwords::PasswordHashing;
 
@@ -34,6 +37,8 @@ pub struct IdentityParts {
     pub clock: Clock,
     /// Generates ids, tokens and salts.
     pub random: Random,
+    /// Holds the master keys that sign device cookies.
+    pub vault: Arc<Vault>,
     /// The configuration in force.
     pub config: Arc<Config>,
     /// The queue for emails.

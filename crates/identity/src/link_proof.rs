@@ -13,6 +13,7 @@ use store::customers::PasswordHash;
 use store::ended_credentials::{LastingCredentials, LastingKey};
 use store::mail_links::EmailLink;
 use web::auth::AccompanyingCredentials;
+use web::auth::device::CallingDevice;
 
 use crate::IdentityState;
 use crate::login;
@@ -62,7 +63,8 @@ impl LinkProof {
             return Ok(LinkUser::Customer(held));
         }
         let Some(current) = self.current_password else { return Err(missing(link).into()) };
-        login::confirm(identity, link.customer, current, ip).await?;
+        let caller = CallingDevice::without_cookie(ip);
+        login::confirm(identity, link.customer, current, &caller).await?;
         let customer = link.customer;
         Ok(LinkUser::Customer(AccompanyingCredentials { customer, key: None, session: None }))
     }

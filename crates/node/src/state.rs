@@ -25,7 +25,7 @@ use exports::{ExportsParts, ExportsState};
 use gateway::cache::EntryCaches;
 use gateway::state::{GatewayParts, GatewayState, SharedGateway};
 use gateway::upload::spool::UploadSpool;
-use identity::login::LoginLimits;
+use identity::login_limits::LoginLimits;
 use identity::mail_limits::MailLimits;
 use identity::passwords::PasswordHashing;
 use identity::{IdentityParts, IdentityState};
@@ -205,6 +205,7 @@ impl Foundation {
             store: self.store.clone(),
             clock: self.clock.clone(),
             random: self.random.clone(),
+            vault: Arc::clone(&self.vault),
             jobs: self.jobs.clone(),
             cached: Arc::<EntryCaches>::clone(&self.cache),
             login_limits: LoginLimits::new(rates),

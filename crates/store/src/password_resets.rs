@@ -12,7 +12,7 @@ use crate::customers::{self, PasswordHash};
 use crate::ended_credentials::{self, LastingCredentials};
 use crate::jobs::{self, NewJob};
 use crate::mail_links::{self, LinkState};
-use crate::{Store, StoreError, email_changes, login_networks, sessions};
+use crate::{Store, StoreError, email_changes, sessions};
 
 /// A request to use an emailed link.
 #[derive(Debug, Clone)]
@@ -27,8 +27,6 @@ pub struct PasswordReset<'a> {
     pub jobs: &'a [NewJob],
     /// The audit entry to write on success.
     pub entry: Option<&'a AuditEntry>,
-    /// The network it is used from, which is recorded as known for the customer.
-    pub network: &'a str,
     /// The current time.
     pub now: Timestamp,
 }
@@ -80,7 +78,6 @@ pub async fn reset(
         customers::set_email(&mut tx, link.customer, &link.email, now).await?;
         confirmations::end_trial(&mut tx, &link, resetting.trial, now).await?;
     }
-    login_networks::remember(&mut tx, link.customer, resetting.network, now).await?;
     jobs::insert_all(&mut tx, resetting.jobs).await?;
     if let Some(entry) = resetting.entry {
         audit::insert(&mut tx, entry).await?;

@@ -12,7 +12,7 @@ use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
 use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{Store, StoreError, login_networks, mail_links};
+use crate::{Store, StoreError, mail_links};
 
 /// A session as stored, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,6 @@ pub async fn log_in(store: &Store, login: &VerifiedLogin<'_>) -> Result<bool, St
     }
     end_surplus(&mut tx, customer, login.sessions_max.saturating_sub(1)).await?;
     insert(&mut tx, login.session).await?;
-    remember_network(&mut tx, login.session).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -166,7 +165,6 @@ pub async fn change_password(
     let now = change.session.created_at;
     mail_links::use_up(&mut tx, customer, LinkPurpose::ResetPassword, now).await?;
     insert(&mut tx, change.session).await?;
-    remember_network(&mut tx, change.session).await?;
     audit::insert(&mut tx, change.entry).await?;
     tx.commit().await?;
     Ok(true)
@@ -278,10 +276,6 @@ async fn end_surplus(tx: &mut Tx, customer: CustomerId, keep: i64) -> Result<(),
         )";
     tx.execute(SQL, &[customer.into(), keep.max(0).into()]).await?;
     Ok(())
-}
-
-async fn remember_network(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {
-    login_networks::remember(tx, new.customer, &new.network, new.created_at).await
 }
 
 async fn insert(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! The saved card: shown, taken over after a checkout, and removed.
 
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use billing::card_on_file::{PaidInvoice, UnpaidInvoice};
 use billing::cards::SyncedCard;
 use domain::field_error::FieldErrorKind;
@@ -10,11 +10,11 @@ use identity::login;
 use store::cards::{self, SavedCard};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::device::CallingDevice;
 use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{NoQuery, OptionalJson};
 use web::fields::RequestBody;
-use web::middleware::real_ip::ClientAddress;
 
 use super::autotopup::{self, AutoTopUp};
 use super::plans::{self, PackOut};
@@ -129,12 +129,12 @@ impl RequestBody for CardRemoval {}
 async fn delete_card(
     State(api): State<ApiState>,
     UnrestrictedCaller(caller): UnrestrictedCaller,
-    Extension(client): Extension<ClientAddress>,
+    device: CallingDevice,
     OptionalJson(removal): OptionalJson<CardRemoval>,
 ) -> Result<axum::Json<CardView>, ApiError> {
     if caller.key().is_none() {
         let password = removal.current_password.ok_or_else(missing_password)?;
-        login::confirm(&api.identity, caller.customer, password, client.ip).await?;
+        login::confirm(&api.identity, caller.customer, password, &device).await?;
     }
     billing::cards::remove(&api.billing, caller.customer).await?;
     view(&api, caller.customer, None).await

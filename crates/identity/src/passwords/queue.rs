@@ -1,8 +1,8 @@
 //! The queue of passwords to be hashed: a few at a time, and no requester can fill it alone.
 //!
-//! There are two lanes. Known customers (signed in, holding an emailed link, or logging in from a
-//! network where they logged in recently) go first and have places of their own, so that a flood of
-//! strangers does not affect them. In a full lane the party with the most waiting requests loses a
+//! There are two lanes. Known customers (signed in, holding an emailed link, or logging in with a
+//! browser that they recognize) go first and have places of their own, so that a flood of strangers
+//! does not affect them. In a full lane the party with the most waiting requests loses a
 //! place to one with fewer: a network that fills the lane displaces itself.
 
 use std::collections::{HashMap, VecDeque};

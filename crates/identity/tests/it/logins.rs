@@ -427,7 +427,7 @@ async fn failed_logins_are_limited_for_each_network_whatever_the_address() {
     app.member("bob@example.com").await;
     let right = form("ada@example.com", PASSWORD);
     let other = form("bob@example.com", PASSWORD);
-    // Ada has logged in from here before; Bob never has.
+    // A login from here gives no other browser of the network a privilege.
     assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 200);
 
     for number in 0..5 {
@@ -440,7 +440,7 @@ async fn failed_logins_are_limited_for_each_network_whatever_the_address() {
     assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
     assert_eq!(app.running().password_hashes(), before, "a refused login must not be hashed");
     assert_eq!(from(&app, "203.0.113.8").post(LOGIN, &other).await.status, 200);
-    assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 200);
+    assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 429);
     // The site of an IPv6 network has a larger limit, but a limit.
     let mut answers = Vec::new();
     for number in 0..41 {
@@ -449,37 +449,5 @@ async fn failed_logins_are_limited_for_each_network_whatever_the_address() {
         answers.push(from(&app, &network).post(LOGIN, &made_up).await.status);
     }
     assert_eq!((&answers[..40], answers[40]), (&[401; 40][..], 429));
-    app.end().await;
-}
-
-/// Many networks guess the password of one address. Its customer can still log in from networks it
-/// has used, and other customers are not affected.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guesses_from_many_networks_do_not_lock_a_customer_out_of_its_usual_networks() {
-    let settings =
-        format!("{BEHIND_A_PROXY}\n[rate_limits]\nfailed_logins_per_address_per_hour = 5");
-    let app = TestApp::on_sqlite(&settings).await;
-    app.member("ada@example.com").await;
-    app.member("bob@example.com").await;
-    let right = form("ada@example.com", PASSWORD);
-    assert_eq!(from(&app, "198.51.100.1").post(LOGIN, &right).await.status, 200);
-
-    let wrong = form("ada@example.com", "wrong password");
-    for host in 0..5 {
-        let guess = from(&app, &format!("203.0.{host}.7")).post(LOGIN, &wrong).await;
-        assert_eq!(guess.code(), "wrong_credentials");
-    }
-
-    let refused = from(&app, "203.0.99.7").post(LOGIN, &right).await;
-    assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
-    let app = app.restart().await;
-    for host in 0..5 {
-        from(&app, &format!("203.0.{host}.7")).post(LOGIN, &wrong).await;
-    }
-    assert_eq!(from(&app, "203.0.99.7").post(LOGIN, &right).await.status, 429);
-    // The same network, which survives a restart.
-    assert_eq!(from(&app, "198.51.100.200").post(LOGIN, &right).await.status, 200);
-    let other = form("bob@example.com", PASSWORD);
-    assert_eq!(from(&app, "203.0.99.7").post(LOGIN, &other).await.status, 200);
     app.end().await;
 }

@@ -6,6 +6,7 @@
     reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
+mod devices;
 mod email;
 mod hijacking;
 mod logins;

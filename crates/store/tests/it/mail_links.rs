@@ -242,7 +242,6 @@ async fn a_link_works_only_for_its_purpose() {
         trial: trial(),
         jobs: &[],
         entry: None,
-        network: "192.0.2.0/24",
         now: NOON,
     };
 
@@ -366,7 +365,6 @@ async fn a_password_reset_works_once_and_ends_pending_changes() {
                 trial: trial(),
                 jobs: &job,
                 entry: None,
-                network: "192.0.2.0/24",
                 now: NOON,
             };
             let done = password_resets::reset(&shared, &resetting).await.unwrap();

@@ -80,6 +80,11 @@ async fn registered(store: &Store, name: &str) -> TestCaller {
     TestCaller { account_version: found.version, ..caller }
 }
 
+/// Stores the networks of all sessions, as earlier versions did at a login.
+const NETWORKS_OF_SESSIONS: &str = "
+    insert into login_networks (customer_id, network, last_login_at)
+    select customer_id, network, created_at from sessions where true on conflict do nothing";
+
 async fn log_in(store: &Store, caller: &TestCaller, name: &str) {
     for number in 0..3_u8 {
         let mut bytes = [number; 32];
@@ -102,6 +107,7 @@ async fn log_in(store: &Store, caller: &TestCaller, name: &str) {
         };
         assert!(sessions::log_in(store, &login).await.unwrap());
     }
+    testing::run_raw(store, NETWORKS_OF_SESSIONS).await.unwrap();
 }
 
 async fn connect(store: &Store, caller: &TestCaller, name: &str) {

@@ -1,7 +1,8 @@
-//! The session cookie, and the connections that may carry it.
+//! The cookies of sessions and of devices, and the connections that may carry them.
 //!
-//! Over https its name begins with `__Host-`, so that no other host and no plain connection can set
-//! it. Plain HTTP is for one machine only: the public address and the caller are both on loopback.
+//! Over https a name begins with `__Host-`, so that no other host and no plain connection can set
+//! that cookie. Plain HTTP is for one machine only: the public address and the caller are both on
+//! loopback.
 
 use domain::token::SecretToken;
 use http::{HeaderValue, Uri};
@@ -36,11 +37,19 @@ impl CookiePolicy {
         matches!(self, Self::Https)
     }
 
-    /// The cookie's name.
+    /// The name of the session cookie.
     pub const fn cookie(self) -> &'static str {
         match self {
             Self::Https => "__Host-session",
             Self::Loopback | Self::Refused => "session",
+        }
+    }
+
+    /// The name of the device cookie.
+    pub const fn device_cookie(self) -> &'static str {
+        match self {
+            Self::Https => "__Host-device",
+            Self::Loopback | Self::Refused => "device",
         }
     }
 
@@ -56,17 +65,21 @@ impl CookiePolicy {
 
     /// `Set-Cookie` that gives the browser a token for `age_max_s` seconds.
     pub fn hand_over(self, token: &SecretToken, age_max_s: i64) -> HeaderValue {
-        self.written(token.expose(), age_max_s)
+        self.written(self.cookie(), token.expose(), age_max_s)
     }
 
-    /// `Set-Cookie` that removes the cookie.
+    /// `Set-Cookie` that lets the browser be recognized for `age_max_s` seconds.
+    pub fn hand_over_device(self, value: &str, age_max_s: i64) -> HeaderValue {
+        self.written(self.device_cookie(), value, age_max_s)
+    }
+
+    /// `Set-Cookie` that removes the session cookie.
     pub fn take_away(self) -> HeaderValue {
-        self.written("", 0)
+        self.written(self.cookie(), "", 0)
     }
 
-    fn written(self, value: &str, age_max_s: i64) -> HeaderValue {
+    fn written(self, name: &str, value: &str, age_max_s: i64) -> HeaderValue {
         let secure = if self.is_secure() { "; Secure" } else { "" };
-        let name = self.cookie();
         let text =
             format!("{name}={value}; Path=/; Max-Age={age_max_s}; HttpOnly; SameSite=Lax{secure}");
         let mut header =
@@ -143,5 +156,9 @@ mod tests {
             "__Host-session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure"
         );
         assert!(https.is_sensitive());
+        let device = CookiePolicy::Https.hand_over_device("a.1.b", 60);
+        let attributes = "Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure";
+        assert_eq!(device.to_str().unwrap(), format!("__Host-device=a.1.b; {attributes}"));
+        assert!(device.is_sensitive());
     }
 }

@@ -17,11 +17,47 @@ use crate::middleware::real_ip::ClientAddress;
 /// Characters of the `User-Agent` that are stored.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
-/// A device whose connection may carry a session.
-#[derive(Debug, Clone)]
-pub struct SessionDevice {
+/// A caller: its address, and the device cookie by which a browser is recognized.
+#[derive(Clone)]
+pub struct CallingDevice {
     /// Its address.
     pub ip: IpAddr,
+    /// Whether its connection may carry cookies.
+    pub can_keep_cookies: bool,
+    /// The value of its device cookie, valid or not.
+    pub cookie: Option<String>,
+}
+
+impl CallingDevice {
+    /// A caller at this address without a device cookie.
+    pub const fn without_cookie(ip: IpAddr) -> Self {
+        Self { ip, can_keep_cookies: false, cookie: None }
+    }
+}
+
+impl<S> FromRequestParts<S> for CallingDevice
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        let client =
+            parts.extensions.get::<ClientAddress>().copied().ok_or(ApiError::HttpsRequired)?;
+        let can_keep_cookies = web.cookies.check(client).is_ok();
+        let cookie = presented::presented_cookie(&parts.headers, web.cookies.device_cookie());
+        let cookie = cookie.flatten().filter(|_| can_keep_cookies).map(str::to_owned);
+        Ok(Self { ip: client.ip, can_keep_cookies, cookie })
+    }
+}
+
+/// A device whose connection may carry a session.
+#[derive(Clone)]
+pub struct SessionDevice {
+    /// Its address and its device cookie.
+    pub calling: CallingDevice,
     /// Its `User-Agent`, shortened.
     pub user_agent: String,
     /// The session token that it already sends, valid or not.
@@ -31,7 +67,7 @@ pub struct SessionDevice {
 impl SessionDevice {
     /// The network that it is in, such as `192.0.2.0/24`.
     pub fn network(&self) -> String {
-        transport::neighbourhood_text(self.ip)
+        transport::neighbourhood_text(self.calling.ip)
     }
 }
 
@@ -43,14 +79,15 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let calling = CallingDevice::from_request_parts(parts, state).await?;
+        if !calling.can_keep_cookies {
+            return Err(ApiError::HttpsRequired);
+        }
         let web = &WebState::from_ref(state);
-        let client =
-            parts.extensions.get::<ClientAddress>().copied().ok_or(ApiError::HttpsRequired)?;
-        web.cookies.check(client)?;
         let held = presented::presented_token(&parts.headers, web.cookies.cookie());
         let user_agent = parts.headers.get(USER_AGENT).map(http::HeaderValue::as_bytes);
         Ok(Self {
-            ip: client.ip,
+            calling,
             user_agent: shortened(&String::from_utf8_lossy(user_agent.unwrap_or_default())),
             held: held.and_then(Result::ok).map(|token| token.hash()),
         })

@@ -242,7 +242,7 @@ pub(in crate::error) const TOO_MANY_LOGINS: FailureRow = FailureRow {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many wrong passwords",
     retryable: true,
-    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in recently. A customer can always log in from a network in which it has logged in within the last 90 days, unless the wrong passwords for its own address come from there.",
+    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address whatever the network. A browser in which the customer has logged in within the last 90 days is recognized by its device cookie: only the wrong passwords sent from it for this customer count there.",
 };
 /// `too_many_mails`
 pub(in crate::error) const TOO_MANY_MAILS: FailureRow = FailureRow {
