@@ -47,7 +47,7 @@ pub(crate) async fn of(
         Some((_, kept)) => kept.without(&account.headers.cookie_names(), now).merged(received, now),
         None => received.clone(),
     };
-    let place = sealed_credentials::cookie_place(customer, platform, creator, id);
+    let place = sealed_credentials::cookie_place((customer, platform, creator), id);
     let SealedValue { data_key, sealed } =
         accounts.vault.seal(customer, &place, &cookies.to_json()).await?;
     Ok(NewCookies { continued, id, sealed, data_key })
@@ -72,9 +72,9 @@ async fn earlier(
     };
     let owner = (customer, platform, creator);
     match sealed_credentials::open_cookies(&accounts.vault, owner, &stored).await {
-        Ok(cookies) => Ok(Some((stored, cookies))),
+        Ok(opened) => Ok(Some((stored, opened.value))),
         Err(VaultError::Store(error)) => Err(error.into()),
-        // They cannot be used any more, so the account starts without them.
+        // Connecting again is what makes the account usable, so it starts without them.
         Err(error) => {
             tracing::error!(%error, customer.id = %customer, account = creator.as_str(), "an account's cookies could not be opened");
             Ok(None)

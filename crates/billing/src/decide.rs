@@ -283,7 +283,8 @@ impl Target {
     pub(super) fn told_as(&self, decision: &ChangeDecision) -> PreviewKey {
         match self {
             Self::Slots(platform, count) => {
-                PreviewKey { subject: platform.to_string(), wanted: count.to_string() }
+                let subject = platform.stored_name().to_owned();
+                PreviewKey { subject, wanted: count.to_string() }
             }
             Self::Switch(from, to) => {
                 let counts = decision.items.iter().map(|item| item.count_after.to_string());

@@ -156,7 +156,9 @@ async fn subject(
         all.push(match line.price_id() {
             Some(price) => match plans::bought(billing, price, line.product_id()).await? {
                 SoldItem::Plan(version) => (PartKind::Plan, Some(version.plan_id)),
-                SoldItem::Slots(platform) => (PartKind::Slot, Some(platform.to_string())),
+                SoldItem::Slots(platform) => {
+                    (PartKind::Slot, Some(platform.stored_name().to_owned()))
+                }
                 SoldItem::Other => (PartKind::Other, None),
             },
             None => (PartKind::Other, None),

@@ -21,8 +21,8 @@ use settings::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
 /// The prefixes of our product ids at the processor.
 const PLAN_PRODUCT: &str = "creator_gateway_plan_";
 const SLOT_PRODUCT: &str = "creator_gateway_slot_";
-/// Metadata keys of prices: a plan's id with its monthly credits and accounts, or the platform of
-/// slots.
+/// Metadata keys of prices: a plan's id with its monthly credits and accounts, or the stored name of
+/// the platform of slots.
 pub(super) const PLAN_KEY: &str = "plan_id";
 pub(super) const CREDITS_KEY: &str = "monthly_credits";
 pub(super) const ACCOUNTS_KEY: &str = "accounts";
@@ -112,7 +112,7 @@ fn account_word(plan: &Plan) -> String {
     let built_in = Platform::BUILT_IN.map(|on| plan.platforms.of(on).to_string());
     let others = Platform::all().into_iter().filter(|on| !Platform::BUILT_IN.contains(on));
     let others = others.filter(|on| plan.platforms.of(*on) > 0);
-    let others = others.map(|on| format!("{on}{}", plan.platforms.of(on)));
+    let others = others.map(|on| format!("{}{}", on.stored_name(), plan.platforms.of(on)));
     built_in.into_iter().chain(others).collect::<Vec<_>>().join("-")
 }
 
@@ -141,7 +141,12 @@ async fn make_product(
     let (id, name) = (offered.product(), offered.name());
     let (key, value) = offered.subject();
     let new = NewProduct { id: Some(&id), name: &name, metadata: &[(key, &value)] };
-    match processor.create_product(&new, &super::key("product", &id)?).await {
+    // The name of a slot's product follows the platform's, and so must the key.
+    let request = match offered {
+        OfferedItem::Plan(_) => id.clone(),
+        OfferedItem::Slot(platform, _) => format!("{id}:{platform}"),
+    };
+    match processor.create_product(&new, &super::key("product", request)?).await {
         Ok(_) => Ok(()),
         Err(ProcessorError::Refused(refusal))
             if refusal.code.as_deref() == Some("resource_already_exists") =>
@@ -206,7 +211,7 @@ impl OfferedItem<'_> {
     fn subject(&self) -> (&'static str, String) {
         match self {
             Self::Plan(plan) => (PLAN_KEY, plan.id.clone()),
-            Self::Slot(platform, _) => (SLOT_KEY, platform.to_string()),
+            Self::Slot(platform, _) => (SLOT_KEY, platform.stored_name().to_owned()),
         }
     }
 }

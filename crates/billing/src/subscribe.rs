@@ -71,7 +71,7 @@ pub async fn subscribe(
         let Some(earlier) = subscription_offers::open(&billing.store, &new).await? else {
             return offer(billing, &new, &payer, choice).await;
         };
-        let is_same = (&earlier.plan_id, &earlier.slots) == (&new.plan_id, &new.slots);
+        let is_same = PlanChoice::is_of(&earlier, billing, choice);
         let is_young = now < earlier.created_at.plus_seconds(PAGE_USED_S);
         if is_same && is_young {
             let page = offer(billing, &earlier, &payer, choice).await;
@@ -241,9 +241,21 @@ impl<'a> PlanChoice<'a> {
         Some(Self { plan, slots: words.map(slot).collect::<Option<_>>()? })
     }
 
-    /// The slots in canonical form.
+    /// Whether an offer was made for this choice.
+    fn is_of(offer: &SubscriptionOffer, billing: &BillingState, choice: &Self) -> bool {
+        let word = choice.word();
+        offer.plan_id == choice.plan.id
+            // Earlier versions named platforms by their wire names.
+            && (offer.slots == word
+                || PlanChoice::of(billing, offer).is_some_and(|made| made.word() == word))
+    }
+
+    /// The slots in canonical form, which stays the same when a platform gets another name.
     fn word(&self) -> String {
-        let words = self.slots.iter().map(|(platform, count)| format!("{platform}={count}"));
-        words.collect::<Vec<_>>().join(",")
+        let word =
+            |(platform, count): &(Platform, i64)| format!("{}={count}", platform.stored_name());
+        let mut words: Vec<String> = self.slots.iter().map(word).collect();
+        words.sort_unstable();
+        words.join(",")
     }
 }

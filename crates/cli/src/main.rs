@@ -36,7 +36,7 @@ enum Command {
     Sandbox(commands::sandbox::Options),
     /// Runs the service.
     Serve(ConfigFile),
-    /// Applies the database's migrations and ends.
+    /// Creates the database if it is missing, applies its migrations and ends.
     Migrate(ConfigFile),
     /// Runs only the simulators: the platforms, the payment processor and a mail server.
     Simulators(commands::simulators::Options),

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Weak};
 
-use accounts::sealed_credentials;
+use accounts::sealed_credentials::{self, OpenedSeal, SealOwner};
 use domain::account::CreatorId;
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
@@ -17,6 +17,7 @@ use runtime::vault::VaultError;
 use store::account_cookies::{self, CookieUpdate, JarVersion, StoredCookies};
 use store::accounts::Account;
 
+use crate::resealing;
 use crate::state::{GatewayState, SharedGateway};
 
 /// The most jars in memory.
@@ -79,7 +80,7 @@ impl AccountCookies {
         })
     }
 
-    const fn owner(&self) -> (CustomerId, Platform, &CreatorId) {
+    const fn owner(&self) -> SealOwner<'_> {
         (self.customer, self.platform, &self.creator)
     }
 }
@@ -137,24 +138,29 @@ async fn read(gateway: &SharedGateway, account: &Account) -> Result<KnownCookies
             cookies: CookieSet::default(),
         });
     };
-    let cookies = opened(gateway, (customer, account.platform, creator), &stored).await?;
-    Ok(KnownCookies { jar: stored.jar, data_key: stored.data_key, cookies })
+    let owner = (customer, account.platform, creator);
+    let OpenedSeal { value: cookies, is_under_wire_name } = opened(gateway, owner, &stored).await?;
+    let jar = match is_under_wire_name {
+        true => resealing::cookies(gateway, owner, &stored, &cookies).await,
+        false => stored.jar,
+    };
+    Ok(KnownCookies { jar, data_key: stored.data_key, cookies })
 }
 
-/// Opens stored cookies. Some that cannot be opened any more count as none: the platform sets them
-/// again.
+/// Opens stored cookies. With some that cannot be opened, the account must be connected again, as
+/// with such credentials: without its cookies it would be another device at the platform.
 async fn opened(
     gateway: &SharedGateway,
-    owner: (CustomerId, Platform, &CreatorId),
+    owner: SealOwner<'_>,
     stored: &StoredCookies,
-) -> Result<CookieSet, Failure> {
+) -> Result<OpenedSeal<CookieSet>, Failure> {
     match sealed_credentials::open_cookies(&gateway.vault, owner, stored).await {
-        Ok(cookies) => Ok(cookies),
+        Ok(opened) => Ok(opened),
         Err(VaultError::Store(error)) => Err(error.into()),
         Err(error) => {
             let (customer, account) = (owner.0, owner.2.as_str());
-            tracing::error!(%error, customer.id = %customer, account, "an account's cookies could not be opened");
-            Ok(CookieSet::default())
+            tracing::error!(%error, customer.id = %customer, account, "an account's cookies could not be opened; its customer must connect it again");
+            Err(Failure::CredentialError)
         }
     }
 }
@@ -237,12 +243,11 @@ impl PreparedUpdate {
             let is_news = all.differs_from(&known.cookies);
             (known.jar, known.data_key, all, is_news)
         };
-        let (customer, platform, creator) = account.owner();
-        let place = sealed_credentials::cookie_place(customer, platform, creator, jar.id);
+        let place = sealed_credentials::cookie_place(account.owner(), jar.id);
         let key = gateway.vault.find(data_key).await?;
         let sealed = key.seal(&all.to_json(), &place, &gateway.random);
         let sealed = sealed.ok_or(VaultError::Sealing)?;
-        let creator = creator.clone();
+        let (customer, creator) = (account.customer, account.creator.clone());
         let update = CookieUpdate { customer, creator, jar, sealed, data_key, is_news };
         Ok(Some(Self { account, changes, all, update }))
     }
@@ -261,12 +266,16 @@ impl PreparedUpdate {
 
 impl AccountCookies {
     /// Reads what is stored now. False if this jar is there no more: the account was disconnected,
-    /// or connected with another identity.
+    /// or connected with another identity. Also if it cannot be opened: then no call can use it.
     async fn reread(&self, gateway: &SharedGateway) -> Result<bool, Failure> {
         let found = account_cookies::find(&gateway.store, self.customer, &self.creator).await?;
         let id = self.stored.lock().jar.id;
         let Some(stored) = found.filter(|stored| stored.jar.id == id) else { return Ok(false) };
-        let cookies = opened(gateway, self.owner(), &stored).await?;
+        let cookies = match opened(gateway, self.owner(), &stored).await {
+            Ok(opened) => opened.value,
+            Err(Failure::CredentialError) => return Ok(false),
+            Err(error) => return Err(error),
+        };
         let mut known = self.stored.lock();
         if known.jar.version <= stored.jar.version {
             self.jar.load(&cookies, gateway.clock.now());

@@ -24,6 +24,7 @@ use web::idempotency;
 
 use super::account_cookies::{self, AccountCookies};
 use super::refresh_watch::RefreshWatch;
+use super::resealing;
 use super::token_pauses::TokenPauses;
 use crate::state::GatewayState;
 
@@ -129,8 +130,12 @@ impl AccountEntry {
         let cookies = account_cookies::open(gateway, &account).await?;
         let id = account.credentials.data_key;
         let shared = gateway.clone();
-        let data_key =
-            gateway.tasks.on_control(async move { shared.vault.find(id).await }).await??;
+        let opening = async move {
+            let key = shared.vault.find(id).await?;
+            resealing::credentials(&shared, &account, &key).await;
+            Ok::<_, Failure>((account, key))
+        };
+        let (account, data_key) = gateway.tasks.on_control(opening).await??;
         Ok(Self {
             health: gateway.health.of(account.customer, &account.creator_id),
             pace: gateway.accounts().paces.of(
@@ -177,11 +182,11 @@ impl AccountEntry {
         if let Some(opened) = self.opened.get() {
             return Ok(Arc::clone(opened));
         }
-        let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
-        let plain =
-            self.data_key.open(&self.sealed, &place).map_err(|_| Failure::CredentialError)?;
-        let opened = AccountCredentials::from_json(&plain).map_err(|_| Failure::CredentialError)?;
-        let opened = opened.of_account(sealed_credentials::label(self.customer, &self.creator));
+        let owner = (self.customer, self.platform, &self.creator);
+        let opened = sealed_credentials::open(&self.data_key, owner, &self.sealed)
+            .ok_or(Failure::CredentialError)?;
+        let opened =
+            opened.value.of_account(sealed_credentials::label(self.customer, &self.creator));
         Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
     }
 

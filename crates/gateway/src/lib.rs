@@ -31,6 +31,7 @@ mod receive;
 mod reconnect;
 mod refresh;
 mod refresh_watch;
+mod resealing;
 pub mod routes;
 mod settle;
 pub mod state;

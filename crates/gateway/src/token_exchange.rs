@@ -245,12 +245,11 @@ impl TokenExchange {
         fresh: &FreshTokens,
     ) -> Result<Option<RenewedCredentials>, Failure> {
         let FreshTokens { tokens, expires_at } = fresh;
-        let place =
-            sealed_credentials::place(account.customer, account.platform, &account.creator_id);
+        let owner = (account.customer, account.platform, &account.creator_id);
         let stored = &account.credentials;
         let key = self.gateway.vault.find(stored.data_key).await?;
-        let opened = key.open(&stored.sealed, &place).ok();
-        let opened = opened.and_then(|plain| AccountCredentials::from_json(&plain).ok());
+        let opened = sealed_credentials::open(&key, owner, &stored.sealed);
+        let opened = opened.map(|opened| opened.value);
         let is_of_used = |it: &AccountCredentials| {
             let is_old = it.get("access_token") != Some(tokens.access_token.as_str());
             is_old && it.get("refresh_token") == Some(self.used.as_str())
@@ -263,6 +262,7 @@ impl TokenExchange {
         if let Some(seconds) = tokens.expires_in_s {
             credentials.set(LIFE_FIELD, seconds.to_string());
         }
+        let place = sealed_credentials::place(owner);
         let sealed = key.seal(&credentials.to_json(), &place, &self.gateway.random);
         let sealed = sealed
             .ok_or_else(|| Failure::Internal("refreshed tokens could not be sealed".to_owned()))?;

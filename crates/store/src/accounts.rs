@@ -421,6 +421,27 @@ async fn upsert(
     Ok(())
 }
 
+/// Stores the same credentials sealed again with the same data key, unless others were stored since
+/// `account` was read. Returns whether they were stored.
+///
+/// The version stays: what other nodes have read is as good.
+pub async fn reseal(store: &Store, account: &Account, sealed: &[u8]) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update accounts set credentials = $5
+        where customer_id = $1 and creator_id = $2 and version = $3 and data_key_id = $4";
+    let values = [
+        account.customer.into(),
+        (&account.creator_id).into(),
+        account.version.into(),
+        account.credentials.data_key.into(),
+        sealed.into(),
+    ];
+    let mut tx = store.write().await?;
+    let changed = tx.execute(SQL, &values).await?;
+    tx.commit().await?;
+    Ok(changed == 1)
+}
+
 fn select(condition: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "select customer_id, creator_id, platform, platform_account_id, state, version, credentials,

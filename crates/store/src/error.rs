@@ -65,6 +65,12 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The SQLite file is missing, and may not be created.
+    #[error("there is no database at {path}")]
+    NoDatabase {
+        /// The database file, with its folder.
+        path: String,
+    },
     /// Another process has the SQLite file open.
     #[error("{path} is in use by another server")]
     InUse {

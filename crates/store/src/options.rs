@@ -21,8 +21,10 @@ pub enum StoreAccess {
 /// How to open a database.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// `sqlite:PATH` (created when missing) or `postgres://…`, also with several hosts.
+    /// `sqlite:PATH` or `postgres://…`, also with several hosts.
     pub url: String,
+    /// Whether a missing SQLite file is created; otherwise it is an error.
+    pub create_if_missing: bool,
     /// Whether to open for writing.
     pub access: StoreAccess,
     /// Maximum number of connections: readers on SQLite; on PostgreSQL all but those of the
@@ -37,10 +39,11 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Reads and writes, eight connections, no unsafe settings, no reserve.
+    /// Reads and writes, creates a missing file, eight connections, no unsafe settings, no reserve.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            create_if_missing: true,
             access: StoreAccess::ReadWrite,
             connections_max: 8,
             allow_unsafe: false,

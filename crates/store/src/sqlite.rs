@@ -48,6 +48,9 @@ struct SqliteWriter {
 impl SqliteDatabase {
     pub(crate) async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
         let path = path_of(&options.url);
+        if options.access == StoreAccess::ReadOnly || !options.create_if_missing {
+            refuse_missing(&path)?;
+        }
         let writer = match options.access {
             StoreAccess::ReadWrite => Some(SqliteWriter::open(&path).await?),
             StoreAccess::ReadOnly => None,
@@ -162,6 +165,17 @@ impl SqliteWriter {
         check(&pool).await?;
         let metering = Arc::new(direct::DirectConnection::new(path));
         Ok(Self { pool, metering, queue: Arc::new(Mutex::new(())), renew, _lock: lock })
+    }
+}
+
+/// Refuses a file that does not exist, or whose folder may not be read.
+fn refuse_missing(path: &Path) -> Result<(), StoreError> {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let path_text = whole.display().to_string();
+    match path.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(StoreError::NoDatabase { path: path_text }),
+        Err(source) => Err(StoreError::File { path: path_text, source }),
     }
 }
 

@@ -95,19 +95,8 @@ impl Store {
     /// step.
     pub async fn schema_steps(&self) -> Result<SchemaSteps, StoreError> {
         const SQL: &str = "select version from _sqlx_migrations where success";
-        let read = match &self.inner.database {
-            DatabaseHandle::Sqlite(sqlite) => sqlx::query_scalar::<_, i64>(SQL)
-                .fetch_all(sqlite.writer()?)
-                .await
-                .map_err(StoreError::from),
-            DatabaseHandle::Postgres(postgres) => {
-                let mut tx = postgres.begin("begin read only").await?;
-                let rows = tx.rows(SQL, &[]).await;
-                rows.and_then(|rows| rows.iter().map(|row| row.int("version")).collect())
-            }
-        };
-        let versions: Vec<i64> = match read {
-            Ok(versions) => versions,
+        let versions: Vec<i64> = match self.read().await?.rows(SQL, &[]).await {
+            Ok(rows) => rows.iter().map(|row| row.int("version")).collect::<Result<_, _>>()?,
             Err(StoreError::Database(sqlx::Error::Database(error)))
                 if is_missing_table(&*error) =>
             {

@@ -26,6 +26,7 @@ pub mod page;
 pub mod platform;
 pub mod processor;
 pub mod raw;
+pub mod renamed;
 pub mod schema;
 pub mod stage;
 pub mod subscriber;

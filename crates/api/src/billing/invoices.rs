@@ -4,6 +4,7 @@ use axum::extract::State;
 use billing::invoice_records;
 use domain::id::OrderId;
 use domain::invoice::{InvoiceId, InvoiceState};
+use domain::platform::Platform;
 use domain::sales::PartKind;
 use domain::time::Timestamp;
 use failures::Failure;
@@ -116,7 +117,7 @@ impl InvoiceLineOut {
         Self {
             currency: currency.to_owned(),
             kind: line.kind,
-            reference: line.reference,
+            reference: shown_reference(line.kind, line.reference),
             description: line.description,
             quantity: line.quantity,
             amount_cents: line.amount_cents,
@@ -126,6 +127,16 @@ impl InvoiceLineOut {
             period_end: line.ends_at,
             proration: line.is_proration,
         }
+    }
+}
+
+/// What a line is for. Slots name their platform as it is called now.
+fn shown_reference(kind: PartKind, stored: Option<String>) -> Option<String> {
+    match (kind, stored) {
+        (PartKind::Slot, Some(name)) => {
+            Some(name.parse::<Platform>().map_or(name, |platform| platform.to_string()))
+        }
+        (_, stored) => stored,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `migrate`: brings the database's schema up to date.
+//! `migrate`: creates the database if it is missing, and brings its schema up to date.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,7 @@ use crate::output::say_line;
 /// Applies the migrations and reports the result.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
-    let store = node::start::open_store(&config).await?;
-    store.migrate().await?;
-    store.close().await;
+    node::start::migrate(&config).await?;
     say_line!("the database is up to date")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -25,9 +25,6 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         Some(folder) => sandbox_config(folder)?,
         None => options.file.load()?,
     };
-    if let Some(path) = config.embedded_database() {
-        anyhow::ensure!(path.exists(), "there is no database at {}", path.display());
-    }
     let store = node::start::open_store_for_reading(&config).await?;
     let violations = store::verify::check(&store, Clock::system().now()).await?;
     store.close().await;

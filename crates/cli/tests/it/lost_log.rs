@@ -97,6 +97,7 @@ impl Unread {
              [platforms.platform_alpha]\nbase_url = \"{platform_url}\"\n"
         );
         std::fs::write(folder.join("gateway.toml"), config).unwrap();
+        ok(folder, &["migrate", "--config", "gateway.toml"]);
         let create = ["admin", "--json", "create-customer", "--email", "ada@example.com"];
         let with = ["--credits", "2000", "--config", "gateway.toml"];
         let made: Value =

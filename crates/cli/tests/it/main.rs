@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod commands;
+mod existing_database;
 mod lost_log;
 mod operators;
 mod process;

@@ -22,6 +22,7 @@ format = \"json\"
 pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("gateway.toml"), CONFIG).unwrap();
+    ok(folder.path(), &with_config(&["migrate"]));
     folder
 }
 
@@ -305,7 +306,6 @@ fn missing_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
 
-    assert_eq!(fails(folder, &["verify"]), "error: there is no database at creator-gateway.db\n");
     let no_data = fails(folder, &["verify", "--data", "nowhere"]);
     assert_eq!(no_data, "error: there is no database in nowhere\n");
     let refused = fails(folder, &["serve", "--config", "nowhere.toml"]);

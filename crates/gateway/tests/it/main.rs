@@ -26,6 +26,7 @@ mod paths;
 mod quirks;
 mod recovery;
 mod refreshes;
+mod renamed_platforms;
 mod routes;
 mod shares;
 mod streams;

@@ -31,6 +31,46 @@ pub enum StartError {
     /// The vault cannot be opened.
     #[error("the vault cannot be opened")]
     Vault(#[from] VaultError),
+    /// The command needs a database that exists.
+    #[error(
+        "there is no database at {path}; run this in the folder of the service, or set database.url to an \
+        absolute path; `creator-gateway serve` or `migrate` creates one"
+    )]
+    NoDatabase {
+        /// The database file, with its folder.
+        path: String,
+    },
+    /// The command needs a database with a schema.
+    #[error(
+        "{database} has no tables of creator-gateway; check database.url; `creator-gateway serve` or `migrate` \
+        creates them"
+    )]
+    NoSchema {
+        /// Which database, for people.
+        database: String,
+    },
+    /// The command needs the schema of this version, and does not migrate.
+    #[error(
+        "the schema of {database} is older than this version: {applied} of {all} steps were applied; run \
+        `creator-gateway migrate` with the same configuration first"
+    )]
+    OlderSchema {
+        /// Which database, for people.
+        database: String,
+        /// Steps that were applied.
+        applied: usize,
+        /// Steps that this version needs.
+        all: usize,
+    },
+    /// The command needs the master key file that was created with the database.
+    #[error(
+        "there is no master key file at {path}; set secrets.key_file to the one of the service; `creator-gateway \
+        serve` or `migrate` creates one for a new database"
+    )]
+    NoKeyFile {
+        /// The file, with its folder.
+        path: String,
+    },
     /// The key file cannot be used.
     #[error("the master key cannot be read")]
     KeyFile(#[from] KeyFileError),

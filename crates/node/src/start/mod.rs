@@ -4,6 +4,7 @@
 mod background;
 mod certificates;
 mod error;
+mod existing;
 mod listeners;
 mod open;
 mod operator_work;
@@ -31,6 +32,8 @@ use transport::BoundListener;
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
 pub use self::error::StartError;
+use self::existing::MissingParts;
+pub use self::existing::migrate;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
 pub(crate) use self::operator_work::operators_error;
 pub use self::operator_work::{OperatorFailure, export_customer, run_operator_command};
@@ -70,27 +73,22 @@ pub fn admin_file(database: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Opens the store as configured. Only one server may open an embedded database.
-pub async fn open_store(config: &Config) -> Result<Store, StoreError> {
-    open::store(config, store::StoreAccess::ReadWrite).await
+/// Opens the store for reading, even while a server runs. It must exist, with the schema of this
+/// version.
+pub async fn open_store_for_reading(config: &Config) -> Result<Store, StartError> {
+    existing::store(config, store::StoreAccess::ReadOnly).await
 }
 
-/// Opens the store for reading, even while a server runs.
-pub async fn open_store_for_reading(config: &Config) -> Result<Store, StoreError> {
-    open::store(config, store::StoreAccess::ReadOnly).await
-}
-
-/// Runs a staff command on the database, which must not be held by a server.
+/// Runs a staff command on the database, which must exist and not be held by a server.
 pub async fn run_staff_command(
     config: &Config,
     who: &OperatorIdentity,
     command: staff::StaffCommand,
 ) -> Result<staff::StaffOutcome, StaffFailure> {
-    let store = open_store(config).await.map_err(StartError::from)?;
-    store.migrate().await.map_err(StartError::from)?;
+    let store = existing::store(config, store::StoreAccess::ReadWrite).await?;
     let (clock, random) = (Clock::system(), Random::System);
     let key_file = open::key_file(config);
-    let keyring = open::keyring(config, &store, &random).await?;
+    let keyring = open::keyring(config, &store, &random, MissingParts::Refuse).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await;
     let vault = vault.map_err(StartError::from)?;
     let actor = who.actor();
@@ -109,14 +107,15 @@ pub async fn run_staff_command(
 }
 
 /// Compares the payment processor's last hours with the ledger without serving requests; payments
-/// that were missed are granted.
+/// that were missed are granted. The database must exist.
 pub async fn reconcile(
     mut config: Config,
     hours: i64,
 ) -> Result<ReconciliationReport, ReconcileError> {
     // Never under the id of a node that may be running: holds of that id belong to it.
     config.metering.node.clear();
-    let opened = Box::pin(open::service(config, Clock::system(), Random::System)).await?;
+    let opening = open::service(config, Clock::system(), Random::System, MissingParts::Refuse);
+    let opened = Box::pin(opening).await?;
     let state = opened.state.clone();
     let reconciled = billing::reconcile::run(&state.billing, hours).await;
     state.tasks.control_ended().await;
@@ -192,7 +191,7 @@ async fn begin(
         admin.local_addr().map_err(|source| StartError::Listen { address: admin_at, source })?;
     let probes = probe_listener(config.admin.probe_listen).await?;
     let probe_address = probes.as_ref().and_then(|probes| probes.local_addr().ok());
-    let opened = Box::pin(open::service(config, clock, random)).await?;
+    let opened = Box::pin(open::service(config, clock, random, MissingParts::Create)).await?;
     let state = opened.state.clone();
 
     open::leave_admin_file(&state, admin_address)?;

@@ -39,6 +39,7 @@ use store::{OpenOptions, SchemaSteps, Store, StoreAccess, StoreError};
 use tokio::sync::oneshot;
 
 use super::error::StartError;
+use super::existing::{self, MissingParts};
 use super::{admin_file, signing_values};
 use crate::state::{NodeState, OpenedParts};
 
@@ -49,9 +50,14 @@ pub(super) struct OpenedService {
     pub(super) writer: oneshot::Receiver<()>,
 }
 
-pub(super) async fn store(config: &Config, access: StoreAccess) -> Result<Store, StoreError> {
+pub(super) async fn store(
+    config: &Config,
+    access: StoreAccess,
+    missing: MissingParts,
+) -> Result<Store, StoreError> {
     let mut options = OpenOptions::new(config.database.url.expose_secret());
     options.access = access;
+    options.create_if_missing = missing == MissingParts::Create;
     options.connections_max = config.database.connections_max;
     options.reserve_bytes = config.database.reserve_bytes;
     options.allow_unsafe = config.database.allow_unsafe_durability;
@@ -69,17 +75,21 @@ pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
 }
 
 /// The master keys. The key file is created with the database; if the database has sealed data and
-/// the file is missing, that is an error.
+/// the file is missing, or the command creates nothing, that is an error.
 pub(super) async fn keyring(
     config: &Config,
     store: &Store,
     random: &Random,
+    missing: MissingParts,
 ) -> Result<Keyring, StartError> {
     if let Some(path) = key_file(config) {
         return match keyfile::read(&path)? {
             Some(keyring) => Ok(keyring),
             None if store::data_keys::are_sealed(store).await? => {
                 Err(KeyFileError::Missing { path: path.display().to_string() }.into())
+            }
+            None if missing == MissingParts::Refuse => {
+                Err(StartError::NoKeyFile { path: existing::absolute(&path) })
             }
             None => Ok(keyfile::create(&path, random)?),
         };
@@ -100,11 +110,26 @@ fn report(recovery: &EpochRecovery) {
     }
 }
 
+/// The store of a service, whose schema is up to date.
+async fn migrated(config: &Config, missing: MissingParts) -> Result<Store, StartError> {
+    if missing == MissingParts::Refuse {
+        return existing::store(config, StoreAccess::ReadWrite).await;
+    }
+    let store = store(config, StoreAccess::ReadWrite, missing).await?;
+    if config.database.migrate_at_start {
+        store.migrate().await?;
+    } else {
+        check_schema(&store).await?;
+    }
+    Ok(store)
+}
+
 /// Opens everything and starts the writer.
 pub(super) async fn service(
     config: Config,
     clock: Clock,
     random: Random,
+    missing: MissingParts,
 ) -> Result<OpenedService, StartError> {
     let problems = config.all_problems();
     if !problems.is_empty() {
@@ -116,17 +141,12 @@ pub(super) async fn service(
     // Boxed: the start need not carry its room.
     Box::pin(signing_values::read_all(&targets)).await?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
-    let store = store(&config, StoreAccess::ReadWrite).await?;
-    if config.database.migrate_at_start {
-        store.migrate().await?;
-    } else {
-        check_schema(&store).await?;
-    }
+    let store = migrated(&config, missing).await?;
     if let Some(time) = store.database_time().await? {
         clock.follow(time);
     }
     check_plans(&config, &store, processor.as_ref(), clock.now()).await?;
-    let keyring = keyring(&config, &store, &random).await?;
+    let keyring = keyring(&config, &store, &random, missing).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await?;
     let fresh = NodeId::new(clock.now(), random.bytes());
     let node = config.metering.node.parse().unwrap_or(fresh);
@@ -176,8 +196,7 @@ pub(super) async fn service(
 /// Opens what the operator's commands need, and nothing that would make this process a node.
 pub(super) async fn operators(config: Config) -> Result<OperatorsState, StartError> {
     let processor = config.processor.client().map_err(StartError::Configuration)?;
-    let store = store(&config, StoreAccess::ReadWrite).await?;
-    store.migrate().await?;
+    let store = existing::store(&config, StoreAccess::ReadWrite).await?;
     let (clock, random) = (Clock::system(), Random::System);
     if let Some(time) = store.database_time().await? {
         clock.follow(time);

@@ -9,7 +9,7 @@ use store::StoreError;
 use super::error::StartError;
 use super::open;
 
-/// Runs an operator's command on the database, which must not be held by a server.
+/// Runs an operator's command on the database, which must exist and not be held by a server.
 pub async fn run_operator_command(
     config: Config,
     who: &OperatorIdentity,
@@ -21,8 +21,8 @@ pub async fn run_operator_command(
     Ok(done?)
 }
 
-/// Exports a customer from the database, which must not be held by a server. `write` gets the
-/// pieces of the archive in order.
+/// Exports a customer from the database, which must exist and not be held by a server. `write` gets
+/// the pieces of the archive in order.
 pub async fn export_customer(
     config: Config,
     who: &OperatorIdentity,

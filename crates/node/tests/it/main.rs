@@ -5,6 +5,7 @@ mod certificates;
 mod configuration;
 mod contract;
 mod documentation;
+mod existing_database;
 mod jobs;
 mod nodes;
 mod request_log;

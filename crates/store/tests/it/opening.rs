@@ -72,6 +72,26 @@ async fn urls_of_other_databases_are_refused() {
 }
 
 #[tokio::test]
+async fn a_missing_file_is_created_only_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let options = OpenOptions::new(format!("sqlite:{}", path.display()));
+    let existing = OpenOptions { create_if_missing: false, ..options.clone() };
+    let reading = OpenOptions { access: StoreAccess::ReadOnly, ..options.clone() };
+
+    for refused in [Store::open(&existing).await, Store::open(&reading).await] {
+        let Err(StoreError::NoDatabase { path: named }) = refused else { panic!("{refused:?}") };
+        assert_eq!(named, path.display().to_string());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+    let created = Store::open(&options).await.unwrap();
+
+    assert_eq!(created.schema_steps().await.unwrap().applied, 0);
+    created.close().await;
+    Store::open(&existing).await.unwrap().close().await;
+}
+
+#[tokio::test]
 async fn a_file_in_a_missing_folder_is_refused() {
     let opened = Store::open(&OpenOptions::new("sqlite:/nowhere/at/all/store.db")).await;
 
