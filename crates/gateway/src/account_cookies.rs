@@ -140,9 +140,10 @@ async fn read(gateway: &SharedGateway, account: &Account) -> Result<KnownCookies
     };
     let owner = (customer, account.platform, creator);
     let OpenedSeal { value: cookies, is_under_wire_name } = opened(gateway, owner, &stored).await?;
-    let jar = match is_under_wire_name {
-        true => resealing::cookies(gateway, owner, &stored, &cookies).await,
-        false => stored.jar,
+    let jar = if is_under_wire_name {
+        resealing::cookies(gateway, owner, &stored, &cookies).await
+    } else {
+        stored.jar
     };
     Ok(KnownCookies { jar, data_key: stored.data_key, cookies })
 }

@@ -125,15 +125,15 @@ impl AccountEntry {
     /// sealed.
     pub(super) async fn open(
         gateway: &GatewayState,
-        account: store::accounts::Account,
+        stored: store::accounts::Account,
     ) -> Result<Self, Failure> {
-        let cookies = account_cookies::open(gateway, &account).await?;
-        let id = account.credentials.data_key;
+        let cookies = account_cookies::open(gateway, &stored).await?;
+        let id = stored.credentials.data_key;
         let shared = gateway.clone();
         let opening = async move {
             let key = shared.vault.find(id).await?;
-            resealing::credentials(&shared, &account, &key).await;
-            Ok::<_, Failure>((account, key))
+            resealing::credentials(&shared, &stored, &key).await;
+            Ok::<_, Failure>((stored, key))
         };
         let (account, data_key) = gateway.tasks.on_control(opening).await??;
         Ok(Self {

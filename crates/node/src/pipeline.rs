@@ -26,8 +26,7 @@ use crate::unread_body::{self, BodyWatch};
 
 /// Serves one request: gives it an id, checks its head, routes it, and renders a failure.
 pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequest) -> Response {
-    let ArrivedRequest { peer, request } = arrived;
-    let (parts, incoming) = request.into_parts();
+    let (peer, (parts, incoming)) = (arrived.peer, arrived.request.into_parts());
     let (body, watch) = unread_body::watched(incoming);
     let mut request = Request::from_parts(parts, body);
     let awaits_continue = request.headers().contains_key(http::header::EXPECT);
@@ -74,7 +73,7 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
 
 /// Says that the connection is closed after the response, if the request's body is still to come.
 async fn closing(mut response: Response, watch: BodyWatch, awaits_continue: bool) -> Response {
-    if watch.is_unread(awaits_continue).await {
+    if watch.finds_rest(awaits_continue).await {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response

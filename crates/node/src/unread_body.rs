@@ -56,7 +56,7 @@ impl BodyWatch {
 
     /// Whether a part of the body has not arrived although the response is there. What has arrived
     /// is read, up to 64 KiB. A client that waits for `100 Continue` is not asked for its body.
-    pub(crate) async fn is_unread(self, awaits_continue: bool) -> bool {
+    pub(crate) async fn finds_rest(self, awaits_continue: bool) -> bool {
         let Some(left) = self.0 else { return false };
         let (body, was_asked_for) = {
             let mut left = left.lock();

@@ -134,6 +134,7 @@ async fn beside<T: Send + Sync + 'static>(
     tokio::task::spawn_blocking(move || Arc::new(make())).await.map_err(not_made)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it so")]
 fn not_made(error: JoinError) -> ApiError {
     let what = format!("a part of the documentation was not made: {error}");
     ApiError::Failure(Failure::Internal(what))

@@ -133,14 +133,15 @@ pub(crate) async fn release(
     for (key, stamp) in leases {
         let Some(table) = TABLES.get(key.table) else { continue };
         let LeaseTable { name, holder, until, is_held, release, .. } = table;
-        let mut sql = format!(
-            "update {name} set {release} where {is_held} and {holder} = $1 and {until} = $2"
-        );
         let mut values: Vec<SqlValue<'_>> = vec![stamp.holder.as_str().into(), stamp.until.into()];
-        for (column, value) in table.key.iter().zip(&key.values) {
-            values.push(value.as_str().into());
-            sql.push_str(&format!(" and {column} = ${}", values.len()));
-        }
+        values.extend(key.values.iter().map(|value| value.as_str().into()));
+        let is_row =
+            table.key.iter().zip(3..).map(|(column, place)| format!("{column} = ${place}"));
+        let is_row = is_row.collect::<Vec<_>>().join(" and ");
+        let sql = format!(
+            "update {name} set {release}
+             where {is_held} and {holder} = $1 and {until} = $2 and {is_row}"
+        );
         let mut tx = store.write().await?;
         released += tx.execute(sqlx::AssertSqlSafe(sql), &values).await?;
         tx.commit().await?;

@@ -70,11 +70,9 @@ impl Subscriber for Catcher {
         fields.0.insert("level".to_owned(), event.metadata().level().as_str().into());
         let message = fields.0.get("message").cloned();
         LINES.lock().push(fields.0);
-        let is_awaited = |awaited: &mut &str| message.is_some_and(|message| message == *awaited);
-        let panics = PANIC_AT.lock().take_if(is_awaited);
-        if let Some(message) = panics {
-            panic!("made for the test, at {message:?}");
-        }
+        let is_awaited = |awaited: &mut &str| message.is_some_and(|known| known == *awaited);
+        let reached = PANIC_AT.lock().take_if(is_awaited);
+        assert!(reached.is_none(), "made for the test, at {reached:?}");
     }
 
     fn enter(&self, _: &Id) {}

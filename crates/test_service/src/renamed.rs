@@ -14,7 +14,7 @@ pub fn renamed(config: &Config, built_in: &str, name: &str) -> Config {
     let mut renamed = Config::from_toml(&toml::to_string(&tree).unwrap()).unwrap();
     // Secrets are not in the text of a configuration.
     renamed.database = config.database.clone();
-    renamed.processor = config.processor.clone();
+    renamed.processor.clone_from(&config.processor);
     renamed.secrets = config.secrets.clone();
     renamed
 }
@@ -30,10 +30,14 @@ fn rename_keys(value: &mut toml::Value, from: &str, to: &str) {
             if let Some(own) = table.remove(from) {
                 table.insert(to.to_owned(), own);
             }
-            table.iter_mut().for_each(|(_, inner)| rename_keys(inner, from, to));
+            for (_, inner) in table.iter_mut() {
+                rename_keys(inner, from, to);
+            }
         }
         toml::Value::Array(items) => {
-            items.iter_mut().for_each(|inner| rename_keys(inner, from, to));
+            for inner in items {
+                rename_keys(inner, from, to);
+            }
         }
         _ => {}
     }

@@ -3,7 +3,6 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::large_futures,
     reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 

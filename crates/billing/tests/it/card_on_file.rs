@@ -1,6 +1,5 @@
 //! The card on file: saving another card keeps the subscription, and open invoices are paid with
 //! it.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 use test_service::processor::{PACK_CREDITS, balance};

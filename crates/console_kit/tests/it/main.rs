@@ -2,7 +2,6 @@
 //! service, addresses, and how numbers and times are written.
 #![expect(
     clippy::unwrap_used,
-    clippy::large_futures,
     reason = "a test that meets what it does not expect must fail, and has its own stack"
 )]
 

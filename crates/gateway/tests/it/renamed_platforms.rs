@@ -115,10 +115,10 @@ async fn accounts_cookies_and_slots_outlive_a_new_name_and_the_old_one_again() {
 
     works(&stage, "device=1; sid=2").await;
     assert_eq!(page(&stage, OWN).await, opened);
-    let buyer = stage.app.with_key(&customer.key);
-    let slots = buyer.get("/v1/billing/slots").await.json();
-    assert_eq!(slots_on(&slots, OWN)["count"], 1, "{slots}");
-    let changed = buyer.post("/v1/billing/slots", &json!({"platform": OWN, "count": 2})).await;
+    let again = stage.app.with_key(&customer.key);
+    let kept = again.get("/v1/billing/slots").await.json();
+    assert_eq!(slots_on(&kept, OWN)["count"], 1, "{kept}");
+    let changed = again.post("/v1/billing/slots", &json!({"platform": OWN, "count": 2})).await;
     assert_eq!(changed.status, 200, "{}", changed.text());
     stage.app.end().await;
 }
@@ -150,11 +150,11 @@ async fn seal_as_earlier(stage: &Stage) {
     let sealed = key.seal(&plain, &earlier_place(&account, "credentials"), &random).unwrap();
     assert!(store::accounts::reseal(store, &account, &sealed).await.unwrap());
     let known = account_cookies::find(store, owner.0, owner.2).await.unwrap().unwrap();
-    let place = accounts::sealed_credentials::cookie_place(owner, known.jar.id);
-    let key = vault.find(known.data_key).await.unwrap();
-    let plain = key.open(&known.sealed, &place).unwrap();
-    let place = earlier_place(&account, &format!("cookies|{}", known.jar.id));
-    store_cookies(stage, &account, key.seal(&plain, &place, &random).unwrap()).await;
+    let cookie_place = accounts::sealed_credentials::cookie_place(owner, known.jar.id);
+    let cookie_key = vault.find(known.data_key).await.unwrap();
+    let cookies = cookie_key.open(&known.sealed, &cookie_place).unwrap();
+    let earlier = earlier_place(&account, &format!("cookies|{}", known.jar.id));
+    store_cookies(stage, &account, cookie_key.seal(&cookies, &earlier, &random).unwrap()).await;
 }
 
 /// Stores these sealed cookies in the place of those that are there.

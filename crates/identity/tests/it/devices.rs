@@ -30,7 +30,7 @@ fn from(app: &TestApp, address: &str) -> Client {
 /// The device cookie that a response sets, with its attributes.
 fn device_cookie(reply: &Reply) -> (String, String) {
     let mut set = reply.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
-    let own = set.find(|text| text.starts_with("__Host-device=")).expect("no device cookie");
+    let own = set.find(|text| text.starts_with("__Host-device=")).unwrap();
     let (cookie, attributes) = own.split_once("; ").unwrap();
     (cookie.to_owned(), attributes.to_owned())
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::id::NodeId;
-use domain::time::{Timestamp, UtcDay};
+use domain::time::UtcDay;
 use runtime::clock::{Clock, Random};
 use runtime::vault::Vault;
 use store::takeover::{TakenOver, TakeoverWatch};

@@ -18,7 +18,12 @@ impl RunningService {
     /// Accepts nothing new, lets running calls end for `http.timeouts.drain_ms`, cuts off and
     /// refunds the rest, lets refreshes of tokens end for two minutes, commits what is left, and
     /// closes the database. It takes no longer than `drain_ms`, two minutes and 20 seconds.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
+        // Boxed, so that who stops a service need not carry the room of each step.
+        Box::pin(self.stop_in_steps()).await;
+    }
+
+    async fn stop_in_steps(mut self) {
         self.state.begin_stop();
         let drained = async {
             self.listener.drain().await;

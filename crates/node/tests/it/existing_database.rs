@@ -1,4 +1,5 @@
 //! Commands on a database that has no schema, or an older one, of either kind.
+#![expect(clippy::unwrap_used, reason = "an unexpected value must fail the test")]
 
 use operators::{OperatorCommand, OperatorIdentity};
 use settings::Config;

@@ -2,7 +2,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::large_futures,
     reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 

@@ -110,8 +110,8 @@ pub(crate) async fn write(
         balances: balances
             .current()
             .map(|(customer, balance)| {
-                let own = balance.available.saturating_add(balance.held);
-                (customer, Credits::from_whole(own))
+                let credits = balance.available.saturating_add(balance.held);
+                (customer, Credits::from_whole(credits))
             })
             .collect(),
         sights: balances.sights().collect(),

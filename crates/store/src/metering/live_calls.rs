@@ -75,7 +75,9 @@ mod tests {
             .map(|number| CallId::new(Timestamp::from_unix_micros(0), [number; 10]))
             .collect();
         ids.sort();
-        ids.iter().for_each(|id| calls.insert(*id));
+        for id in &ids {
+            calls.insert(*id);
+        }
         let minute = async |from: u64| {
             let mut renewed = Vec::new();
             for second in from..from + 60 {
@@ -90,7 +92,9 @@ mod tests {
         assert!(first.len() < ids.len(), "young calls need no renewal");
         assert_eq!(minute(160).await, ids);
 
-        ids[100..].iter().for_each(|id| calls.remove(*id));
+        for id in &ids[100..] {
+            calls.remove(*id);
+        }
         assert_eq!(minute(220).await, ids[..100]);
         assert!(calls.contains(ids[99]) && !calls.contains(ids[100]));
     }

@@ -280,13 +280,17 @@ impl Meter {
     pub fn renew_live(&self, second: u64, expires_at: Timestamp) {
         let due = |live: &Arc<LiveCalls>| live.due(second);
         let due: Vec<CallId> = self.desk.shared.live().iter().flat_map(due).collect();
-        due.into_iter().for_each(|call| self.renew(call, expires_at));
+        for call in due {
+            self.renew(call, expires_at);
+        }
     }
 
     /// Extends the holds of all live calls; for tests that move the clock.
     pub fn renew_all(&self, expires_at: Timestamp) {
         let all: Vec<CallId> = self.desk.shared.live().iter().flat_map(|live| live.all()).collect();
-        all.into_iter().for_each(|call| self.renew(call, expires_at));
+        for call in all {
+            self.renew(call, expires_at);
+        }
     }
 
     /// Whether this process is carrying out the call.

@@ -48,7 +48,7 @@ where
             parts.extensions.get::<ClientAddress>().copied().ok_or(ApiError::HttpsRequired)?;
         let can_keep_cookies = web.cookies.check(client).is_ok();
         let cookie = presented::presented_cookie(&parts.headers, web.cookies.device_cookie());
-        let cookie = cookie.flatten().filter(|_| can_keep_cookies).map(str::to_owned);
+        let cookie = cookie.and_then(Result::ok).filter(|_| can_keep_cookies).map(str::to_owned);
         Ok(Self { ip: client.ip, can_keep_cookies, cookie })
     }
 }

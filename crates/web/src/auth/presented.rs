@@ -86,22 +86,24 @@ pub(super) fn presented_token(
     headers: &HeaderMap,
     cookie: &str,
 ) -> Option<Result<SecretToken, ApiError>> {
-    let token = presented_cookie(headers, cookie)?.and_then(|text| SecretToken::parse(text).ok());
+    let value = presented_cookie(headers, cookie)?;
+    let token = value.ok().and_then(|text| SecretToken::parse(text).ok());
     Some(token.ok_or(ApiError::Failure(Failure::InvalidSession)))
 }
 
-/// The value of the cookie of that name; `None` if there is no such cookie, `Some(None)` if there
-/// are two or if it is not text.
+/// The value of the cookie of that name; `None` if there is no such cookie. Refused if there are
+/// two or if it is not text.
 pub(super) fn presented_cookie<'a>(
     headers: &'a HeaderMap,
     cookie: &str,
-) -> Option<Option<&'a str>> {
+) -> Option<Result<&'a str, ApiError>> {
     let lines = headers.get_all(COOKIE).iter().map(http::HeaderValue::as_bytes);
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let mut values =
         pairs.filter_map(|pair| pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"="));
     let value = values.next()?;
-    Some(if values.next().is_none() { std::str::from_utf8(value).ok() } else { None })
+    let only = if values.next().is_none() { std::str::from_utf8(value).ok() } else { None };
+    Some(only.ok_or(ApiError::Failure(Failure::InvalidSession)))
 }
 
 #[cfg(test)]

@@ -102,7 +102,6 @@ pub struct RateLimiter<K> {
 }
 
 #[derive(Debug)]
-#[expect(clippy::struct_field_names, reason = "each field is a time")]
 struct LimiterShard<K> {
     /// When the whole quota of each key is available again, in microseconds.
     paid_off_at: HashMap<K, i64, RandomState>,
