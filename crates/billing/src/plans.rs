@@ -21,8 +21,8 @@ use settings::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
 /// The prefixes of our product ids at the processor.
 const PLAN_PRODUCT: &str = "creator_gateway_plan_";
 const SLOT_PRODUCT: &str = "creator_gateway_slot_";
-/// Metadata keys of prices: a plan's id with its monthly credits and accounts, or the stored name of
-/// the platform of slots.
+/// Metadata keys of prices: a plan's id with its monthly credits and accounts, or the stored name
+/// of the platform of slots.
 pub(super) const PLAN_KEY: &str = "plan_id";
 pub(super) const CREDITS_KEY: &str = "monthly_credits";
 pub(super) const ACCOUNTS_KEY: &str = "accounts";

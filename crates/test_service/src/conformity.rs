@@ -7,18 +7,34 @@
     reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
-use std::sync::LazyLock;
-
+use domain::platform::Platform;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{Reply, contract, schema};
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(contract::document);
+/// A contract, and the names of platforms that it is for.
+type KnownContract = (Vec<&'static str>, &'static Value);
+
+/// The contracts that were needed so far: one, unless a test gives a platform another name.
+static KNOWN: Mutex<Vec<KnownContract>> = Mutex::new(Vec::new());
+
+/// The contract with the present names of the platforms.
+fn document() -> &'static Value {
+    let names: Vec<_> = Platform::all().into_iter().map(Platform::as_str).collect();
+    let mut known = KNOWN.lock();
+    if let Some((_, document)) = known.iter().find(|(of, _)| *of == names) {
+        return document;
+    }
+    let document: &'static Value = Box::leak(Box::new(contract::document()));
+    known.push((names, document));
+    document
+}
 
 /// Panics if the contract does not allow this response to this request.
 pub(crate) fn assert_declared(method: &str, target: &str, reply: &Reply) {
     let path = target.split(['?', '#']).next().unwrap_or_default();
-    let Some((template, operation)) = operation(&DOCUMENT, method, path) else { return };
+    let Some((template, operation)) = operation(document(), method, path) else { return };
     // The page about a failure, which only a person who opens an address gets, is not part of this
     // contract.
     let is_page = reply.header("content-type").starts_with("text/html");
@@ -72,7 +88,7 @@ fn problems(operation: &Value, reply: &Reply) -> Vec<String> {
         return vec![format!("status {status} is not declared")];
     };
     let response = match response["$ref"].as_str() {
-        Some(reference) => DOCUMENT.pointer(reference.trim_start_matches('#')).unwrap(),
+        Some(reference) => document().pointer(reference.trim_start_matches('#')).unwrap(),
         None => response,
     };
     let Some(content) = response["content"].as_object() else {
@@ -91,7 +107,7 @@ fn problems(operation: &Value, reply: &Reply) -> Vec<String> {
         return Vec::new();
     }
     match serde_json::from_slice(&reply.body) {
-        Ok(body) => schema::problems(&DOCUMENT, &declared["schema"], &body),
+        Ok(body) => schema::problems(document(), &declared["schema"], &body),
         Err(error) => vec![format!("the body is no JSON: {error}")],
     }
 }

@@ -3,8 +3,8 @@
 
 mod background;
 mod certificates;
+mod database;
 mod error;
-mod existing;
 mod listeners;
 mod open;
 mod operator_work;
@@ -31,9 +31,9 @@ use transport::BoundListener;
 
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
+use self::database::MissingParts;
+pub use self::database::migrate;
 pub use self::error::StartError;
-use self::existing::MissingParts;
-pub use self::existing::migrate;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
 pub(crate) use self::operator_work::operators_error;
 pub use self::operator_work::{OperatorFailure, export_customer, run_operator_command};
@@ -76,7 +76,7 @@ pub fn admin_file(database: &Path) -> PathBuf {
 /// Opens the store for reading, even while a server runs. It must exist, with the schema of this
 /// version.
 pub async fn open_store_for_reading(config: &Config) -> Result<Store, StartError> {
-    existing::store(config, store::StoreAccess::ReadOnly).await
+    database::existing(config, store::StoreAccess::ReadOnly).await
 }
 
 /// Runs a staff command on the database, which must exist and not be held by a server.
@@ -85,10 +85,10 @@ pub async fn run_staff_command(
     who: &OperatorIdentity,
     command: staff::StaffCommand,
 ) -> Result<staff::StaffOutcome, StaffFailure> {
-    let store = existing::store(config, store::StoreAccess::ReadWrite).await?;
+    let store = database::existing(config, store::StoreAccess::ReadWrite).await?;
     let (clock, random) = (Clock::system(), Random::System);
-    let key_file = open::key_file(config);
-    let keyring = open::keyring(config, &store, &random, MissingParts::Refuse).await?;
+    let key_file = database::key_file(config);
+    let keyring = database::keyring(config, &store, &random, MissingParts::Refuse).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await;
     let vault = vault.map_err(StartError::from)?;
     let actor = who.actor();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +24,7 @@ use operators::OperatorsState;
 use platform_client::PlatformTarget;
 use processor_client::ProcessorClient;
 use runtime::clock::{Clock, Random};
-use runtime::keyfile::{self, KeyFileError};
 use runtime::metrics;
-use runtime::sealing::{Keyring, MasterKey};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use secrecy::{ExposeSecret, SecretString};
@@ -35,11 +33,11 @@ use settings::targets;
 use settings::{Config, ConfigProblem};
 use storage::Storage;
 use store::metering::{self, EpochRecovery, MeterOptions};
-use store::{OpenOptions, SchemaSteps, Store, StoreAccess, StoreError};
+use store::{Store, StoreAccess};
 use tokio::sync::oneshot;
 
+use super::database::{self, MissingParts, key_file, keyring};
 use super::error::StartError;
-use super::existing::{self, MissingParts};
 use super::{admin_file, signing_values};
 use crate::state::{NodeState, OpenedParts};
 
@@ -48,55 +46,6 @@ pub(super) struct OpenedService {
     pub(super) state: NodeState,
     pub(super) node: NodeId,
     pub(super) writer: oneshot::Receiver<()>,
-}
-
-pub(super) async fn store(
-    config: &Config,
-    access: StoreAccess,
-    missing: MissingParts,
-) -> Result<Store, StoreError> {
-    let mut options = OpenOptions::new(config.database.url.expose_secret());
-    options.access = access;
-    options.create_if_missing = missing == MissingParts::Create;
-    options.connections_max = config.database.connections_max;
-    options.reserve_bytes = config.database.reserve_bytes;
-    options.allow_unsafe = config.database.allow_unsafe_durability;
-    Store::open(&options).await
-}
-
-/// The file of the embedded database's master keys; `None` if they are configured.
-pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
-    if !config.secrets.master_keys.is_empty() {
-        return None;
-    }
-    let database = config.embedded_database()?;
-    let folder = database.parent().map(Path::to_path_buf).unwrap_or_default();
-    Some(folder.join(&config.secrets.key_file))
-}
-
-/// The master keys. The key file is created with the database; if the database has sealed data and
-/// the file is missing, or the command creates nothing, that is an error.
-pub(super) async fn keyring(
-    config: &Config,
-    store: &Store,
-    random: &Random,
-    missing: MissingParts,
-) -> Result<Keyring, StartError> {
-    if let Some(path) = key_file(config) {
-        return match keyfile::read(&path)? {
-            Some(keyring) => Ok(keyring),
-            None if store::data_keys::are_sealed(store).await? => {
-                Err(KeyFileError::Missing { path: path.display().to_string() }.into())
-            }
-            None if missing == MissingParts::Refuse => {
-                Err(StartError::NoKeyFile { path: existing::absolute(&path) })
-            }
-            None => Ok(keyfile::create(&path, random)?),
-        };
-    }
-    let keys = config.secrets.master_keys.iter().map(|key| MasterKey::parse(key.expose_secret()));
-    let keys: Result<Vec<_>, String> = keys.collect();
-    keys.ok().and_then(Keyring::new).ok_or_else(|| StartError::Configuration(config.problems()))
 }
 
 /// Logs what metering recovered from an earlier run.
@@ -108,20 +57,6 @@ fn report(recovery: &EpochRecovery) {
         let rows = recovery.set_aside;
         tracing::error!(rows, "usage rows are set aside; `verify` shows what is missing");
     }
-}
-
-/// The store of a service, whose schema is up to date.
-async fn migrated(config: &Config, missing: MissingParts) -> Result<Store, StartError> {
-    if missing == MissingParts::Refuse {
-        return existing::store(config, StoreAccess::ReadWrite).await;
-    }
-    let store = store(config, StoreAccess::ReadWrite, missing).await?;
-    if config.database.migrate_at_start {
-        store.migrate().await?;
-    } else {
-        check_schema(&store).await?;
-    }
-    Ok(store)
 }
 
 /// Opens everything and starts the writer.
@@ -141,7 +76,7 @@ pub(super) async fn service(
     // Boxed: the start need not carry its room.
     Box::pin(signing_values::read_all(&targets)).await?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
-    let store = migrated(&config, missing).await?;
+    let store = database::migrated(&config, missing).await?;
     if let Some(time) = store.database_time().await? {
         clock.follow(time);
     }
@@ -196,7 +131,7 @@ pub(super) async fn service(
 /// Opens what the operator's commands need, and nothing that would make this process a node.
 pub(super) async fn operators(config: Config) -> Result<OperatorsState, StartError> {
     let processor = config.processor.client().map_err(StartError::Configuration)?;
-    let store = existing::store(&config, StoreAccess::ReadWrite).await?;
+    let store = database::existing(&config, StoreAccess::ReadWrite).await?;
     let (clock, random) = (Clock::system(), Random::System);
     if let Some(time) = store.database_time().await? {
         clock.follow(time);
@@ -214,12 +149,6 @@ pub(super) async fn operators(config: Config) -> Result<OperatorsState, StartErr
         processor,
     });
     Ok(OperatorsState { store, clock, random, billing })
-}
-
-/// Refuses a database that needs migrations, if the server may not run them.
-async fn check_schema(store: &Store) -> Result<(), StartError> {
-    let SchemaSteps { applied, all } = store.schema_steps().await?;
-    if applied < all { Err(StartError::Schema { applied, all }) } else { Ok(()) }
 }
 
 /// Refuses plans that contradict what was sold, and subscriptions to unknown plans.

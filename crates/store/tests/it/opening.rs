@@ -88,6 +88,7 @@ async fn a_missing_file_is_created_only_on_request() {
 
     assert_eq!(created.schema_steps().await.unwrap().applied, 0);
     created.close().await;
+    drop(created);
     Store::open(&existing).await.unwrap().close().await;
 }
 
