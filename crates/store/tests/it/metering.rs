@@ -358,7 +358,7 @@ async fn batches_are_reported_with_the_new_balances() {
 
     let report = reports.recv().await.unwrap();
     assert_eq!((report.holds, report.held, report.resolutions, report.committed), (1, 1, 0, true));
-    assert_eq!(report.balances, [(caller.customer, credits(3))]);
+    assert_eq!(report.balances, [(caller.customer, credits(5))], "with what is held");
 }
 
 /// A metering with this patience that has seen the caller's balance, and the reports of its further
