@@ -97,7 +97,8 @@ const TABLES: [LeaseTable; 7] = [
         key: &["customer_id", "creator_id"],
         holder: "refresh_claimed_by",
         until: "refresh_claimed_until",
-        is_held: "refresh_claimed_by is not null",
+        // Earlier versions end a claim without its name.
+        is_held: "refresh_claimed_by is not null and refresh_claimed_until is not null",
         release: "refresh_claimed_by = null",
         make_due: "refresh_claimed_until = null",
     },

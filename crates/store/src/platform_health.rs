@@ -220,8 +220,8 @@ async fn is_current(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<bool, St
     const SQL: &str = "
         select version from accounts
         where customer_id = $1 and creator_id = $2 and version = $3 and state = 'active'
-          and refresh_claimed_by is null
-          and (refresh_claimed_until is null or refresh_claimed_until <= $4)";
+          and (refresh_claimed_until is null
+            or (refresh_claimed_by is null and refresh_claimed_until <= $4))";
     let values = [
         refusal.customer.into(),
         (&refusal.creator).into(),

@@ -259,10 +259,12 @@ async fn same_account(
 }
 
 fn claim_row(row: &SqlRow) -> Result<ClaimRow, StoreError> {
+    let claimed_until = row.optional_time("refresh_claimed_until")?;
     Ok(ClaimRow {
         creator: row.parse("creator_id", "accounts")?,
         version: row.int("version")?,
-        claimed_until: row.optional_time("refresh_claimed_until")?,
-        is_held: row.optional_text("refresh_claimed_by")?.is_some(),
+        claimed_until,
+        // Earlier versions end a claim without its name.
+        is_held: claimed_until.is_some() && row.optional_text("refresh_claimed_by")?.is_some(),
     })
 }

@@ -158,6 +158,20 @@ async fn the_claim_of_a_refresh_is_taken_over_only_unrenewed_and_never_because_o
     claimed(claim_refresh(&store, customer, name).await);
 }
 
+/// A node of an earlier version beside this one ends a claim, and knows nothing of its name.
+#[tokio::test]
+async fn a_claim_that_an_earlier_version_ended_is_free() {
+    const ENDED: &str = "update accounts set refresh_claimed_until = null";
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let (customer, name) = (caller.customer, &caller.account);
+    claimed(claim_refresh(&store, customer, name).await);
+    testing::run_raw(&store, ENDED).await.unwrap();
+
+    assert_eq!(testing::take_over(&store, UNTIL).await.unwrap().leases, 0);
+    claimed(claim_refresh(&store, customer, name).await);
+}
+
 #[tokio::test]
 async fn a_refresh_is_claimed_for_all_ids_of_one_platform_account_of_one_customer() {
     let store = testing::store().await;
