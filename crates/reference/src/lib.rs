@@ -4,6 +4,7 @@
 //!
 //! Everything is rendered on the server and can be read without scripts.
 
+mod costly_work;
 mod documents;
 mod first_call;
 mod markdown;

@@ -7,10 +7,11 @@ use failures::Failure;
 use pages::PagesState;
 use serde_json::Value;
 use settings::Config;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::task::JoinError;
 use web::error::ApiError;
 
+use crate::costly_work::CostlyWork;
 use crate::documents::{DOCUMENTS, PublishedDocument};
 use crate::markdown::{self, RenderedDocument};
 use crate::operations::model::OperationBook;
@@ -39,22 +40,16 @@ struct SharedReference {
     rendered: Vec<OnceLock<RenderedDocument>>,
     operations: OnceCell<Arc<OperationBook>>,
     index: OnceCell<Arc<SearchIndex>>,
-    /// Those who wait for costly work, with the one whose work is done.
-    waiting: Arc<Semaphore>,
-    turn: Arc<Semaphore>,
+    costly: CostlyWork,
 }
-
-/// How many requests may wait for costly work.
-const WAITING_MAX: usize = 16;
 
 impl ReferenceState {
     /// Nothing is rendered yet.
     pub fn new(parts: ReferenceParts) -> Self {
         let rendered = DOCUMENTS.iter().map(|_| OnceLock::new()).collect();
         let (operations, index) = (OnceCell::new(), OnceCell::new());
-        let waiting = Arc::new(Semaphore::new(WAITING_MAX + 1));
-        let turn = Arc::new(Semaphore::new(1));
-        Self(Arc::new(SharedReference { parts, rendered, operations, index, waiting, turn }))
+        let costly = CostlyWork::default();
+        Self(Arc::new(SharedReference { parts, rendered, operations, index, costly }))
     }
 
     pub(crate) fn pages(&self) -> &PagesState {
@@ -91,23 +86,9 @@ impl ReferenceState {
         rendered.map_or(document.slug, |rendered| &rendered.title)
     }
 
-    /// Does work whose cost grows with what a visitor asks for: beside all runtimes, one after the
-    /// other, so that visitors take no more than one core together and never hold up a call.
-    /// Refused if too many wait.
-    pub(crate) async fn costly<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let place = Arc::clone(&self.0.waiting).try_acquire_owned();
-        let place = place.map_err(|_| ApiError::Failure(Failure::Overloaded))?;
-        // The semaphore is never closed.
-        let turn = Arc::clone(&self.0.turn).acquire_owned().await;
-        // The work goes on when its visitor leaves, and so keeps its place.
-        let whole = move || {
-            let (_place, _turn) = (place, turn);
-            work()
-        };
-        tokio::task::spawn_blocking(whole).await.map_err(not_made)
+    /// Work whose cost grows with what a visitor asks for.
+    pub(crate) fn costly(&self) -> &CostlyWork {
+        &self.0.costly
     }
 
     /// Every operation of the API.
@@ -135,7 +116,7 @@ async fn beside<T: Send + Sync + 'static>(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it so")]
-fn not_made(error: JoinError) -> ApiError {
+pub(crate) fn not_made(error: JoinError) -> ApiError {
     let what = format!("a part of the documentation was not made: {error}");
     ApiError::Failure(Failure::Internal(what))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use domain::id::NodeId;
 use domain::time::Timestamp;
 use store::Store;
+use tokio::time::Instant;
 
 use super::{RunningService, open};
 
@@ -24,6 +25,8 @@ impl RunningService {
     }
 
     async fn stop_in_steps(mut self) {
+        // What earlier steps leave is the writer's: what it does not write is refunded later.
+        let last = Instant::now() + self.drain + CONTROL_END + 3 * END_EACH;
         self.state.begin_stop();
         let drained = async {
             self.listener.drain().await;
@@ -50,7 +53,7 @@ impl RunningService {
             }
             give_back(&store, self.node, now).await;
         };
-        in_time(END_EACH, "the metering writer", written).await;
+        in_time(last.duration_since(Instant::now()), "the metering writer", written).await;
         in_time(END_EACH, "closing the database", store.close()).await;
     }
 }

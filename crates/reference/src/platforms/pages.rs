@@ -85,7 +85,7 @@ async fn routes(
     let wanted = WantedRoutes::read(&raw.unwrap_or_default());
     let frame = DocsFrame::new(&reference, &headers, &format!("/docs/platforms/{platform}"));
     let shown = reference.clone();
-    reference.costly(move || page(&shown, platform, wanted, frame)).await
+    reference.costly().run(move || page(&shown, platform, wanted, frame)).await
 }
 
 fn page(

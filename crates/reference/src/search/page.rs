@@ -41,5 +41,5 @@ async fn search(
         frame.query = wanted;
         show(&SearchPage { frame, results, closest })
     };
-    reference.costly(find).await
+    reference.costly().run(find).await
 }
