@@ -70,6 +70,15 @@ pub(super) struct ConnectionLease {
     home: Arc<ConnectionOrigin>,
 }
 
+/// How long the head of an answer is waited for.
+#[derive(Clone, Copy)]
+struct HeadWait {
+    /// Since the request, or the last part of a spooled body, left.
+    head: Duration,
+    /// While parts of a spooled body leave.
+    upload: Duration,
+}
+
 /// Why an exchange brought no head.
 enum NoHead {
     Late,
@@ -115,10 +124,10 @@ impl ConnectionPool {
         async move {
             let origin = pool.origin(request.uri())?;
             let progress = request.body().progress();
-            let CallTimeouts { first_byte, between_bytes, .. } = pool.0.settings.timeouts;
+            let CallTimeouts { first_byte, between_bytes, upload, .. } = pool.0.settings.timeouts;
             let own = request.extensions().get::<AnswerPatience>().map(|patience| patience.0);
-            let (first_byte, between_bytes) =
-                (own.unwrap_or(first_byte), own.unwrap_or(between_bytes));
+            let between_bytes = own.unwrap_or(between_bytes);
+            let wait = HeadWait { head: own.unwrap_or(first_byte), upload };
             loop {
                 let (mut outgoing, is_old) = match origin.kept().await {
                     Some(outgoing) => (outgoing, true),
@@ -127,7 +136,7 @@ impl ConnectionPool {
                     None => (Box::pin(pool.connect(&origin)).await?, false),
                 };
                 origin.address(&mut request, &outgoing)?;
-                let waited = head(&mut outgoing, &mut request, first_byte, &progress).await;
+                let waited = head(&mut outgoing, &mut request, wait, &progress).await;
                 let unanswered = match waited {
                     Ok(response) => {
                         let lease = origin.checked(outgoing, &response)?;
@@ -329,11 +338,11 @@ async fn sweep(origin: Weak<ConnectionOrigin>, idle: Duration) {
 }
 
 /// Sends the request, leaving an empty one in its place, and waits for the head of the answer; the
-/// time starts anew while parts of a spooled body leave.
+/// time starts anew while parts of a spooled body leave, as long as an upload may take.
 async fn head(
     outgoing: &mut OutgoingConnection,
     request: &mut Request<RequestBody>,
-    wait: Duration,
+    wait: HeadWait,
     progress: &SendProgress,
 ) -> Result<Response<Incoming>, NoHead> {
     let request = std::mem::take(request);
@@ -364,15 +373,18 @@ fn again(
 
 async fn in_time<T>(
     mut work: impl Future<Output = T> + Unpin,
-    wait: Duration,
+    wait: HeadWait,
     progress: &SendProgress,
 ) -> Result<T, NoHead> {
+    let mut upload_left = wait.upload;
     loop {
         let left_before = progress.get();
-        match within(wait, &mut work).await {
+        match within(wait.head, &mut work).await {
             Some(done) => return Ok(done),
-            None if progress.get() != left_before => {}
-            None => return Err(NoHead::Late),
+            None if progress.get() == left_before || upload_left.is_zero() => {
+                return Err(NoHead::Late);
+            }
+            None => upload_left = upload_left.saturating_sub(wait.head),
         }
     }
 }

@@ -14,6 +14,8 @@ pub struct CallTimeouts {
     pub tls: Duration,
     /// Until the head of the answer, counted anew whenever a part of a spooled body leaves.
     pub first_byte: Duration,
+    /// For a spooled body to leave, however steadily the other side takes it.
+    pub upload: Duration,
     /// Between two parts of the answer while one is waited for.
     pub between_bytes: Duration,
     /// The same for a stream of events, which may have nothing to say for long.
@@ -41,6 +43,7 @@ impl Default for CallTimeouts {
             connect: Duration::from_secs(3),
             tls: Duration::from_secs(5),
             first_byte: Duration::from_secs(30),
+            upload: Duration::from_mins(10),
             between_bytes: Duration::from_secs(15),
             stream_idle: Duration::from_mins(5),
         }

@@ -204,6 +204,7 @@ fn connection(
         ("timeouts.connect", settings.timeouts.connect),
         ("timeouts.tls", settings.timeouts.tls),
         ("timeouts.first_byte", settings.timeouts.first_byte),
+        ("timeouts.upload", settings.timeouts.upload),
         ("timeouts.between_bytes", settings.timeouts.between_bytes),
         ("timeouts.stream_idle", settings.timeouts.stream_idle),
     ];

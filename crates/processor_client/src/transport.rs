@@ -105,6 +105,7 @@ impl ProcessorClient {
             connect,
             tls: connect,
             first_byte: settings.timeout,
+            upload: settings.timeout,
             between_bytes: settings.timeout,
             stream_idle: settings.timeout,
         };

@@ -170,8 +170,10 @@ pub struct UpstreamTimeouts {
     pub connect_ms: u64,
     /// For the TLS handshake.
     pub tls_ms: u64,
-    /// Until the response starts.
+    /// Until the response starts, counted anew while parts of an upload leave.
     pub first_byte_ms: u64,
+    /// For an upload to leave whole.
+    pub upload_ms: u64,
     /// Between two bytes of a response.
     pub between_bytes_ms: u64,
     /// The same for an event stream.

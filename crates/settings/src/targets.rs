@@ -168,6 +168,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             connect: milliseconds(section.timeouts.connect_ms),
             tls: milliseconds(section.timeouts.tls_ms),
             first_byte: milliseconds(section.timeouts.first_byte_ms),
+            upload: milliseconds(section.timeouts.upload_ms),
             between_bytes: milliseconds(section.timeouts.between_bytes_ms),
             stream_idle: milliseconds(section.timeouts.stream_idle_ms),
         },

@@ -10,4 +10,5 @@ mod jobs;
 mod nodes;
 mod request_log;
 mod sealing;
+mod stopping;
 mod unread_bodies;

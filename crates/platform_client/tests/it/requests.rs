@@ -13,7 +13,7 @@ use platform_client::{
     AccountHeaders, CallErrorKind, CallFault, CallPhase, ClientError, NativeCall, PlatformResponse,
     PlatformTarget, RequestBody,
 };
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::support::{SIGNING, ScriptedPlatform, always, call, credentials, ok, target, upstream};
 
@@ -168,7 +168,7 @@ async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
 }
 
 #[tokio::test]
-async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
+async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body_up_to_a_limit() {
     let wire = ScriptedPlatform::start(always(ok("")));
     let target = target(&wire.url());
     let account = target.headers_of(&credentials()).unwrap();
@@ -179,14 +179,20 @@ async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
         upstream_send(&target, target.request_with(&call, body).unwrap())
     };
 
-    // The settings allow 20 seconds; ten parts of 15 seconds each leave none of them without one.
+    // The settings allow 20 seconds, and 200 in all; ten parts of 15 seconds each leave none of
+    // the 20 without one.
     tokio::time::pause();
     let steady = upload(10, 15).await;
     tokio::time::pause();
     let stalled = upload(10, 45).await;
+    let begun = Instant::now();
+    let endless = upload(usize::MAX, 15).await;
 
     assert_eq!(steady.unwrap().status, 200);
-    assert_eq!(stalled.unwrap_err().kind, CallErrorKind::Timeout(CallPhase::FirstByte));
+    for late in [stalled, endless] {
+        assert_eq!(late.unwrap_err().kind, CallErrorKind::Timeout(CallPhase::FirstByte));
+    }
+    assert_eq!(begun.elapsed().as_secs(), 220, "the limit, and the last 20 seconds");
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             connect: GENEROUS,
             tls: GENEROUS,
             first_byte: GENEROUS,
+            upload: 10 * GENEROUS,
             between_bytes: GENEROUS,
             stream_idle: GENEROUS,
         },
