@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{FromRef, Request, State};
@@ -28,6 +29,9 @@ use web::request_log::RequestRecord;
 use crate::openapi::{DocumentScope, OpenapiVersion};
 use crate::state::{CoreState, NodeState};
 use crate::{contract, front_page, pipeline};
+
+/// How much later a network above its limit gets its refusal: four a second on each connection.
+const NETWORK_REFUSAL_PAUSE: Duration = Duration::from_millis(250);
 
 /// The whole public service as one core serves it. Native calls are the majority, so they bypass
 /// the router of the other routes.
@@ -87,8 +91,16 @@ impl ServiceRoutes for OwnRoutes {
 async fn on_control(State(node): State<NodeState>, mut request: Request, next: Next) -> Response {
     RequestRecord::note_route(request.extensions());
     let reported = ReportedLimits::default();
-    let (cookie, now) = (node.web.cookies.cookie(), node.clock.now());
-    let mut response = match node.web.control_limits.admit(&request, cookie, &reported, now) {
+    let (limits, now) = (&node.web.control_limits, node.clock.now());
+    let admitted = match limits.admit_network(&request, &reported, now) {
+        Ok(()) => limits.admit_credential(&request, node.web.cookies.cookie(), &reported, now),
+        Err(refused) => {
+            // A loop that does not obey it would take the cores from those whose calls are metered.
+            tokio::time::sleep(NETWORK_REFUSAL_PAUSE).await;
+            Err(refused)
+        }
+    };
+    let mut response = match admitted {
         Ok(()) => {
             request.extensions_mut().insert(reported.clone());
             let done = node.tasks.on_control(async move { next.run(request).await }).await;

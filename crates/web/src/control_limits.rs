@@ -118,8 +118,26 @@ impl ControlLimits {
         }
     }
 
-    /// Counts a request before any lookup.
-    pub fn admit(
+    /// Counts a request for the network that it comes from, before any lookup.
+    pub fn admit_network(
+        &self,
+        request: &Request,
+        reported: &ReportedLimits,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
+        if request.uri().path() == HEALTH {
+            return Ok(());
+        }
+        let client = request.extensions().get::<ClientAddress>();
+        let counted = client.and_then(|client| self.counted_ip(*client));
+        let Some(decision) = counted.and_then(|ip| self.networks.check(ip, now)) else {
+            return Ok(());
+        };
+        judge(reported, decision, "network", self.networks.policy("network"))
+    }
+
+    /// Counts a request for its key or session, before any lookup.
+    pub fn admit_credential(
         &self,
         request: &Request,
         cookie: &str,
@@ -128,12 +146,6 @@ impl ControlLimits {
     ) -> Result<(), ApiError> {
         if request.uri().path() == HEALTH {
             return Ok(());
-        }
-        let client = request.extensions().get::<ClientAddress>();
-        if let Some(ip) = client.and_then(|client| self.counted_ip(*client))
-            && let Some(decision) = self.networks.check(ip, now)
-        {
-            judge(reported, decision, "network", self.networks.policy("network"))?;
         }
         let credential = match PresentedCredential::of(request.headers(), cookie) {
             None => return Ok(()),

@@ -5,6 +5,8 @@
     reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use test_service::member::PASSWORD;
 use test_service::raw::RawConnection;
@@ -89,9 +91,12 @@ async fn a_network_over_its_limit_is_refused_and_others_are_not_affected() {
     for _ in 0..3 {
         assert_eq!(from("203.0.113.7").get("/v1/platforms").await.status, 200);
     }
+    let asked = Instant::now();
     let fourth = from("203.0.113.7").get("/v1/platforms").await;
 
     assert_eq!(failure(&fourth), refused());
+    // A loop that does not obey it is slowed down.
+    assert!(asked.elapsed() >= Duration::from_millis(250));
     assert_eq!(limit(&fourth), ("\"network\";q=3;w=3", "\"network\";r=0;t=3"));
     assert_eq!(from("203.0.113.8").get("/v1/platforms").await.status, 200);
     // Load balancers call this, and a proxy that names no client stands for many.
