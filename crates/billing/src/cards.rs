@@ -9,7 +9,9 @@ use domain::id::CustomerId;
 use domain::time::Timestamp;
 use failures::Failure;
 use failures::PaymentProblem;
-use processor_client::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
+use processor_client::objects::{
+    CheckoutSession, PaymentMethod, ProcessorSubscription, SubscriptionStatus,
+};
 use processor_client::{ListFilter, ProcessorClient, ProcessorError};
 use store::cards::{self, SavedCard};
 use store::processor_customers;
@@ -274,7 +276,10 @@ async fn is_subscribed(processor: &ProcessorClient, payer: &str) -> Result<bool,
     let listing =
         ListFilter { customer: Some(payer), status: Some("all"), ..ListFilter::default() };
     let subscriptions = processor.list_subscriptions(&listing).await?.data;
+    // One that ends with its period is paid already, unless an invoice is open.
+    let ends = |one: &ProcessorSubscription| one.cancel_at_period_end || one.cancel_at.is_some();
     Ok(subscriptions.iter().any(|subscription| match subscription.status {
+        SubscriptionStatus::Active | SubscriptionStatus::Trialing if ends(subscription) => false,
         SubscriptionStatus::Canceled | SubscriptionStatus::IncompleteExpired => false,
         SubscriptionStatus::Incomplete
         | SubscriptionStatus::Trialing

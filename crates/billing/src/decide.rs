@@ -113,11 +113,23 @@ pub async fn decide(
     }))
 }
 
-/// The subscription of a customer, unless it has ended.
+/// The subscription of a customer, unless it has ended. Right after a renewal its event may still
+/// be on its way: a period that is over is read again.
 pub async fn subscription(
     billing: &BillingState,
     customer: CustomerId,
 ) -> Result<StoredSubscription, Failure> {
+    let known = live(billing, customer).await?;
+    if known.view.period_end.is_none_or(|end| end > billing.clock.now()) {
+        return Ok(known);
+    }
+    let payer = store::processor_customers::find(&billing.store, customer).await?;
+    let Some(payer) = payer else { return Ok(known) };
+    super::subscriptions::sync_customer(billing, customer, &payer).await?;
+    live(billing, customer).await
+}
+
+async fn live(billing: &BillingState, customer: CustomerId) -> Result<StoredSubscription, Failure> {
     let known = subscriptions::find(&billing.store, customer).await?;
     let live = known.filter(|known| known.view.status.is_live());
     Ok(live.ok_or(PaymentProblem::NoSubscription)?)

@@ -7,6 +7,7 @@
 use domain::id::{CustomerId, EntryId};
 use domain::notice::reached_steps;
 use domain::time::Timestamp;
+use domain::top_up::TopUpWait;
 use emails::{CustomerNotice, EmailRequest};
 use failures::Failure;
 use runtime::audit;
@@ -80,6 +81,7 @@ async fn tell_all(
     }
     sent_notices::forget_risen_balances(store, threshold).await?;
     let mut told = low_balances(billing, now).await?;
+    told += waiting_top_ups(billing, now).await?;
     told += budgets(billing, now).await?;
     told += expiring_credits(billing, now).await?;
     told += expiring_cards(billing, now).await?;
@@ -122,10 +124,22 @@ async fn tell(
 async fn low_balances(billing: &BillingState, now: Timestamp) -> Result<usize, Failure> {
     let default = billing.config.notices.low_balance();
     let mut told = 0;
-    for low in notice_reasons::low_balances(&billing.store, default).await? {
+    for low in notice_reasons::low_balances(&billing.store, default, now).await? {
         let notice = CustomerNotice::LowBalance { threshold: low.threshold.whole() };
         // One notice for each fall: the row is deleted when the balance has risen.
         told += tell(billing, low.customer, &[String::new()], notice, now).await?;
+    }
+    Ok(told)
+}
+
+/// Each day once, as long as it lasts: calls will be refused although the customer relies on it.
+async fn waiting_top_ups(billing: &BillingState, now: Timestamp) -> Result<usize, Failure> {
+    let subject = format!("top_up:{}", now.day());
+    let mut told = 0;
+    for waiting in notice_reasons::waiting_top_ups(&billing.store, &subject, now).await? {
+        let TopUpWait { reason, until } = waiting.wait;
+        let notice = CustomerNotice::TopUpWaits { reason, until };
+        told += tell(billing, waiting.customer, &[subject.clone()], notice, now).await?;
     }
     Ok(told)
 }

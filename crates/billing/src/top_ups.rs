@@ -7,7 +7,8 @@
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
-use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
+use domain::time::Timestamp;
+use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, TopUpWait, WAIT_S, packs};
 use emails::EmailRequest;
 use failures::Failure;
 use failures::PaymentProblem;
@@ -36,6 +37,20 @@ pub struct TopUpView {
     pub spent_today_cents: i64,
     /// The open charge.
     pub open: Option<TopUp>,
+    /// What is charged now or within seconds, because the balance is below the threshold and no
+    /// charge is open.
+    pub due: Option<DueCharge>,
+}
+
+/// A charge that is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueCharge {
+    /// How many packs it buys.
+    pub packs: i64,
+    /// Their credits together.
+    pub credits: i64,
+    /// What the card is charged, in cents.
+    pub cents: i64,
 }
 
 /// The customers to charge and the charges to continue, read at the start and then periodically.
@@ -51,29 +66,78 @@ pub(super) struct DueTopUps {
 
 /// The state of automatic top-up for this customer.
 pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpView, Failure> {
-    let today = billing.clock.now().day();
-    Ok(TopUpView {
+    let now = billing.clock.now();
+    let mut view = TopUpView {
         settings: top_up_settings::find(&billing.store, customer).await?,
-        spent_today_cents: top_ups::spent_on(&billing.store, customer, today).await?,
+        spent_today_cents: top_ups::spent_on(&billing.store, customer, now.day()).await?,
         open: top_ups::find_open(&billing.store, customer).await?,
+        due: None,
+    };
+    let missing = match &view.settings {
+        Some(settings) if settings.enabled => {
+            let found = store::usage::balance(&billing.store, customer).await?;
+            found.map_or(0, |has| {
+                let own = has.available.whole() + has.held.whole() - has.debt.whole();
+                settings.threshold.whole() - own
+            })
+        }
+        _ => 0,
+    };
+    view.due = due(billing, &view, missing, now);
+    if missing <= 0
+        && let Some(settings) = &mut view.settings
+    {
+        settings.wait = None;
+    }
+    Ok(view)
+}
+
+/// What the next check charges, as far as can be seen without making the claim.
+fn due(
+    billing: &BillingState,
+    view: &TopUpView,
+    missing: i64,
+    now: Timestamp,
+) -> Option<DueCharge> {
+    let settings = view.settings.as_ref()?;
+    let is_over = |wait: TopUpWait| wait.until.is_some_and(|until| until <= now);
+    let is_held_up = settings.next_attempt_at > now
+        || settings.wait.is_some_and(|wait| !is_over(wait))
+        || view.open.is_some();
+    if missing <= 0 || is_held_up {
+        return None;
+    }
+    let pack = billing.config.packs.iter().find(|pack| pack.id == settings.pack_id)?;
+    let cents = settings.daily_cap_cents - view.spent_today_cents;
+    let packs = packs(missing, pack.credits, pack.price_cents, cents);
+    (packs > 0).then(|| DueCharge {
+        packs,
+        credits: packs.saturating_mul(pack.credits),
+        cents: packs.saturating_mul(pack.price_cents),
     })
 }
 
 /// Turns it on, or changes it. A charge that waits for the customer is cancelled; one in progress
 /// continues.
-pub async fn turn_on(billing: &BillingState, wish: &TopUpRequest<'_>) -> Result<(), Failure> {
+///
+/// Returns the state before the charge that this may begin.
+pub async fn turn_on(
+    billing: &BillingState,
+    wish: &TopUpRequest<'_>,
+) -> Result<TopUpView, Failure> {
     billing.processor()?;
     give_up_waiting(billing, wish.customer).await?;
     if !top_up_settings::turn_on(&billing.store, wish).await? {
         return Err(PaymentProblem::NoSavedCard.into());
     }
+    let set = view(billing, wish.customer).await?;
     billing.low_balances.watch(wish.customer, wish.threshold);
     if billing.low_balances.begin(wish.customer) {
         let (worker, customer) = (billing.clone(), wish.customer);
         // The balance may already be low. The charge runs in the background.
         drop(billing.tasks.on_control(async move { attempt_begun(&worker, customer).await }));
     }
-    Ok(())
+    Ok(set)
 }
 
 /// Turns it off. A charge that waits for the customer is cancelled; one in progress continues.
@@ -86,6 +150,7 @@ pub async fn turn_off(billing: &BillingState, customer: CustomerId) -> Result<()
 /// Finds everything that is due, for all customers.
 pub(super) async fn look(billing: &BillingState) -> Result<DueTopUps, Failure> {
     let now = billing.clock.now();
+    top_up_settings::forget_ended_waits(&billing.store).await?;
     billing.low_balances.watch_all(top_up_settings::list_thresholds(&billing.store).await?);
     Ok(DueTopUps {
         customers: top_up_settings::list_due(&billing.store, now, CHARGES_MAX).await?,

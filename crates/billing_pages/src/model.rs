@@ -193,8 +193,25 @@ pub(crate) struct AutoTopUp {
     pub(crate) daily_cap_cents: Option<i64>,
     spent_today_cents: i64,
     stopped_reason: Option<String>,
-    next_attempt_at: Option<String>,
+    waiting_reason: Option<String>,
+    waiting_until: Option<String>,
+    pub(crate) charge_now: Option<ChargeNow>,
     pub(crate) pending: Option<PendingTopUp>,
+}
+
+/// A charge that is made within seconds.
+#[derive(serde::Deserialize)]
+pub(crate) struct ChargeNow {
+    credits: i64,
+    amount_cents: i64,
+}
+
+impl ChargeNow {
+    /// `5,000 credits for $10.00`.
+    pub(crate) fn text(&self) -> String {
+        let price = format::dollars(self.amount_cents);
+        format!("{} for {price}", format::credits(self.credits))
+    }
 }
 
 /// An open charge of automatic top-up.
@@ -217,9 +234,12 @@ impl AutoTopUp {
         self.stopped_reason.as_deref().map_or("", words::stopped)
     }
 
-    /// When the next charge may be tried, after a declined one.
-    pub(crate) fn next_attempt(&self) -> Option<String> {
-        self.next_attempt_at.as_deref().map(format::moment)
+    /// Why it buys nothing although the balance is low, and when that ends; empty otherwise.
+    pub(crate) fn waits(&self) -> String {
+        let Some(reason) = &self.waiting_reason else { return String::new() };
+        let why = words::top_up_wait(reason);
+        let until = self.waiting_until.as_deref().map(format::minute);
+        until.map_or_else(|| why.to_owned(), |until| format!("{why} It goes on after {until} UTC."))
     }
 
     /// `$0.00 of $75.00 spent today (UTC).`
@@ -229,11 +249,6 @@ impl AutoTopUp {
             Some(cap) => format!("{spent} of {} spent today (UTC).", format::dollars(cap)),
             None => format!("{spent} spent today (UTC)."),
         }
-    }
-
-    /// Whether today's cap is reached, so that nothing is bought before midnight.
-    pub(crate) fn is_capped(&self) -> bool {
-        self.enabled && self.daily_cap_cents.is_some_and(|cap| self.spent_today_cents >= cap)
     }
 
     /// `Below 5,000 credits, buy 13,500 credits for $25.00`.
@@ -528,17 +543,25 @@ mod tests {
     fn top_up(spent: i64, cap: Option<i64>, enabled: bool) -> AutoTopUp {
         read(json!({
             "enabled": enabled, "threshold_credits": 100, "pack_id": "p", "daily_cap_cents": cap,
-            "spent_today_cents": spent, "stopped_reason": null, "next_attempt_at": null,
-            "pending": null,
+            "spent_today_cents": spent, "stopped_reason": null, "waiting_reason": null,
+            "waiting_until": null, "charge_now": null, "pending": null,
         }))
     }
 
     #[test]
-    fn a_cap_is_reached_at_its_last_cent_and_only_while_it_is_on() {
-        assert!(!top_up(2_499, Some(2_500), true).is_capped());
-        assert!(top_up(2_500, Some(2_500), true).is_capped());
-        assert!(!top_up(2_500, Some(2_500), false).is_capped());
-        assert!(!top_up(2_500, None, true).is_capped());
+    fn a_top_up_says_why_it_waits_and_what_it_charges_now() {
+        let waits = |reason: &str, until: Value| {
+            let mut set = top_up(0, None, true);
+            set.waiting_reason = Some(reason.to_owned());
+            set.waiting_until = until.as_str().map(str::to_owned);
+            set.waits()
+        };
+        let until = json!("2026-11-29T00:00:00.000000Z");
+        assert!(waits("daily_cap", until).ends_with("It goes on after 29 Nov 2026, 00:00 UTC."));
+        assert!(waits("pack_not_sold", Value::Null).ends_with("Choose another one."));
+        assert_eq!(top_up(0, None, true).waits(), "");
+        let charge = ChargeNow { credits: 10_000, amount_cents: 2_000 };
+        assert_eq!(charge.text(), "10,000 credits for $20.00");
         assert_eq!(top_up(50, Some(2_500), true).spent(), "$0.50 of $25.00 spent today (UTC).");
         assert_eq!(top_up(50, None, true).spent(), "$0.50 spent today (UTC).");
     }

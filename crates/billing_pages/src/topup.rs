@@ -5,9 +5,10 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use http::{Method, StatusCode};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::model::CardState;
+use crate::model::{CardState, ChargeNow};
 use crate::part::{BillingPart, BillingTab, show};
 use crate::words;
 use console_kit::ConsoleState;
@@ -72,9 +73,9 @@ async fn save(SentForm { visitor, data }: SentForm) -> Result<Response, PageFail
     let about = ServiceRequest::default();
     let sent = visitor.send(&Method::POST, "/v1/billing/autotopup", &body, &about).await;
     match sent {
-        Ok(_) => {
-            let text = if is_on { "Automatic top-up is on." } else { "Automatic top-up is off." };
-            Ok(visitor.lead_to(PATH, &FlashMessage::ok(text)))
+        Ok(set) => {
+            let set: Value = set.json().map_err(|problem| visitor.fail(problem))?;
+            Ok(visitor.lead_to(PATH, &FlashMessage::ok(&outcome(is_on, &set))))
         }
         Err(problem) if problem.status == StatusCode::UNAUTHORIZED => Err(visitor.fail(problem)),
         Err(problem) => {
@@ -85,6 +86,18 @@ async fn save(SentForm { visitor, data }: SentForm) -> Result<Response, PageFail
             render(&visitor, problem.status, Some(view)).await
         }
     }
+}
+
+/// What was done, with what is charged now.
+fn outcome(is_on: bool, set: &Value) -> String {
+    if !is_on {
+        return "Automatic top-up is off.".to_owned();
+    }
+    let charge = ChargeNow::deserialize(&set["charge_now"]).ok();
+    charge.map_or_else(
+        || "Automatic top-up is on.".to_owned(),
+        |charge| format!("Automatic top-up is on. Your card is charged for {} now.", charge.text()),
+    )
 }
 
 /// The request: numbers as they were typed, so that the service says what is wrong with others.

@@ -131,6 +131,19 @@ pub(crate) fn stopped(reason: &str) -> &'static str {
     }
 }
 
+/// Why automatic top-up buys nothing although the balance is low.
+pub(crate) fn top_up_wait(reason: &str) -> &'static str {
+    match reason {
+        "daily_cap" => "Automatic top-up waits: another pack doesn’t fit under today’s cap.",
+        "pack_not_sold" => {
+            "Automatic top-up waits: the chosen pack is no longer sold. Choose another one."
+        }
+        "declined" => "Automatic top-up waits: the last charge was declined.",
+        "failed_often" => "Automatic top-up waits: too many charges failed within a day.",
+        _ => "Automatic top-up waits.",
+    }
+}
+
 /// A bank's reason in words: `insufficient funds`.
 pub(crate) fn decline(code: &str) -> String {
     match code {

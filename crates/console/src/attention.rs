@@ -34,6 +34,7 @@ pub(crate) struct CardInfo {
 #[derive(Deserialize)]
 pub(crate) struct TopUp {
     stopped_reason: Option<String>,
+    waiting_reason: Option<String>,
     pending: Option<PendingTopUp>,
 }
 
@@ -110,6 +111,12 @@ impl AttentionInput<'_> {
                 "Automatic top-up has stopped",
                 format!("The reason: {reason}. Turn it on again once that’s sorted out."),
                 "View billing",
+            ));
+        } else if self.top_up.is_some_and(|top_up| top_up.waiting_reason.is_some()) {
+            items.push(billing_item(
+                "Automatic top-up is waiting",
+                "Your balance is low, and nothing is bought at the moment.".to_owned(),
+                "See why",
             ));
         }
         items

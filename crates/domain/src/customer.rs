@@ -53,7 +53,8 @@ impl Email {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
     }
 
-    /// SHA-256 of the address without a `+tag`: the same for all addresses that share a mailbox.
+    /// SHA-256 of the address without a `+tag`, and at Google's mail without dots and under one
+    /// domain: the same for all addresses that share a mailbox.
     pub fn mailbox_hash(&self) -> [u8; 32] {
         Sha256::digest(self.mailbox().as_bytes()).into()
     }
@@ -62,6 +63,9 @@ impl Email {
         match self.0.rsplit_once('@') {
             Some((local, domain)) => {
                 let user = local.split('+').next().filter(|user| !user.is_empty()).unwrap_or(local);
+                if matches!(domain, "gmail.com" | "googlemail.com") {
+                    return format!("{}@gmail.com", user.replace('.', ""));
+                }
                 format!("{user}@{domain}")
             }
             None => self.0.clone(),
@@ -160,13 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_differ_only_in_a_tag_share_a_mailbox() {
+    fn addresses_of_one_mailbox_share_it() {
         let mailbox = |text: &str| text.parse::<Email>().map(|email| email.mailbox());
 
         assert_eq!(mailbox("Ada+1@example.com"), Ok("ada@example.com".to_owned()));
         assert_eq!(mailbox("ada+1+2@example.com"), Ok("ada@example.com".to_owned()));
         assert_eq!(mailbox("ada@example.com"), Ok("ada@example.com".to_owned()));
         assert_eq!(mailbox("+ada@example.com"), Ok("+ada@example.com".to_owned()));
+        assert_eq!(mailbox("a.d.a@example.com"), Ok("a.d.a@example.com".to_owned()));
+        for same in
+            ["ada@gmail.com", "a.da+x@gmail.com", "ADA@googlemail.com", "a.d.a@googlemail.com"]
+        {
+            assert_eq!(mailbox(same), Ok("ada@gmail.com".to_owned()), "{same}");
+        }
         let hash = |text: &str| text.parse::<Email>().map(|email| email.mailbox_hash());
         assert_eq!(hash("ada+1@example.com"), hash("ada@example.com"));
         assert_ne!(hash("adb@example.com"), hash("ada@example.com"));

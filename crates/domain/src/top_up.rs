@@ -1,5 +1,6 @@
 //! Automatic top-up: the states of a charge, and how long to wait after a card was declined.
 
+use crate::time::Timestamp;
 use crate::wire::text_enum;
 
 text_enum! {
@@ -14,6 +15,36 @@ text_enum! {
         /// Not paid.
         Failed = "failed",
     }
+}
+
+text_enum! {
+    /// Why nothing is bought although the balance is low.
+    TopUpWaitReason, "one of daily_cap, pack_not_sold, declined, failed_often" {
+        /// Another pack does not fit under the daily cap.
+        DailyCap = "daily_cap",
+        /// The chosen pack is no longer sold.
+        PackNotSold = "pack_not_sold",
+        /// The last charge was declined.
+        Declined = "declined",
+        /// Too many charges failed within a day.
+        FailedOften = "failed_often",
+    }
+}
+
+/// Why nothing is bought although the balance is low, and when that ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopUpWait {
+    /// Why.
+    pub reason: TopUpWaitReason,
+    /// When it ends; `None` if only the customer can end it.
+    pub until: Option<Timestamp>,
+}
+
+/// How many packs of so many credits and cents cover the missing credits, within these cents.
+pub fn packs(missing: i64, credits: i64, price_cents: i64, cents: i64) -> i64 {
+    let credits = credits.max(1);
+    let wanted = missing.saturating_add(credits - 1) / credits;
+    wanted.min(cents / price_cents.max(1))
 }
 
 /// How long the node that claimed a charge has it to itself, in seconds.
@@ -51,6 +82,20 @@ impl TopUpState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_packs_are_bought_as_reach_the_threshold_and_fit_under_the_cap() {
+        for (missing, credits, price, cents, expected) in [
+            (1, 5_000, 1_000, 10_000, 1),
+            (5_000, 5_000, 1_000, 10_000, 1),
+            (5_001, 5_000, 1_000, 10_000, 2),
+            (50_000, 5_000, 1_000, 2_999, 2),
+            (1, 5_000, 1_000, 999, 0),
+            (1, 5_000, 1_000, -1, 0),
+        ] {
+            assert_eq!(packs(missing, credits, price, cents), expected, "{missing} {cents}");
+        }
+    }
 
     #[test]
     fn a_declining_card_is_tried_three_times_within_a_day() {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use domain::id::{CustomerId, JobId, KeyId};
 use domain::notice::NoticeKind;
 use domain::time::Timestamp;
+use domain::top_up::TopUpWaitReason;
 use jobs::JobError;
 use mail::OutgoingMail;
 
@@ -20,6 +21,13 @@ pub enum CustomerNotice {
     LowBalance {
         /// The threshold.
         threshold: i64,
+    },
+    /// Automatic top-up buys nothing although the balance is low.
+    TopUpWaits {
+        /// Why.
+        reason: TopUpWaitReason,
+        /// When that ends by itself, if it does.
+        until: Option<Timestamp>,
     },
     /// A key has used a part of its monthly budget.
     KeyBudget {
@@ -100,7 +108,7 @@ impl CustomerNotice {
     /// What it is about.
     pub const fn kind(&self) -> NoticeKind {
         match self {
-            Self::LowBalance { .. } => NoticeKind::LowBalance,
+            Self::LowBalance { .. } | Self::TopUpWaits { .. } => NoticeKind::LowBalance,
             Self::KeyBudget { .. } => NoticeKind::KeyBudgets,
             Self::ExpiringCredits { .. } => NoticeKind::ExpiringCredits,
             Self::ExpiringCard { .. } => NoticeKind::ExpiringCard,
@@ -144,6 +152,7 @@ pub(crate) fn content(
 ) -> EmailContent {
     match notice {
         CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, pages),
+        CustomerNotice::TopUpWaits { reason, until } => top_up_waits(*reason, *until, pages),
         CustomerNotice::KeyBudget { key, name, percent, used, budget, resets_at } => {
             let named = named_key(&key.to_string(), name);
             let used = (*percent, *used, *budget);
@@ -179,6 +188,39 @@ fn switch_off(pages: &ConsolePages<'_>) -> Cow<'static, str> {
 
 fn named_key(key: &str, name: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("\u{201c}{name}\u{201d} ({key})") }
+}
+
+fn top_up_waits(
+    reason: TopUpWaitReason,
+    until: Option<Timestamp>,
+    pages: &ConsolePages<'_>,
+) -> EmailContent {
+    let (what, help) = match reason {
+        TopUpWaitReason::DailyCap => (
+            "another pack does not fit under today's cap",
+            "Raise the cap, or buy credits yourself, if you need more today.",
+        ),
+        TopUpWaitReason::PackNotSold => {
+            ("the chosen pack is no longer sold", "Choose another pack, or buy credits yourself.")
+        }
+        TopUpWaitReason::Declined => (
+            "your card was declined",
+            "Check the card, or save another one. Saving the settings again tries it immediately.",
+        ),
+        TopUpWaitReason::FailedOften => {
+            ("too many charges failed within a day", "Check the card, or buy credits yourself.")
+        }
+    };
+    let end = until.map_or_else(String::new, |until| format!(" It goes on after {}.", time(until)));
+    EmailContent {
+        subject: "Automatic top-up is waiting",
+        paragraphs: vec![
+            format!("Your balance is low, and automatic top-up buys nothing: {what}.{end}"),
+            help.to_owned(),
+        ],
+        action: Some(Action { label: "Check automatic top-up", link: pages.page("billing/topup") }),
+        otherwise: switch_off(pages),
+    }
 }
 
 pub(crate) fn low_balance(balance: i64, threshold: i64, pages: &ConsolePages<'_>) -> EmailContent {

@@ -22,6 +22,17 @@ pub enum OperatorProblem {
     /// The customer cannot be erased yet.
     #[error("the customer cannot be erased yet: {}", .0.join("; "))]
     NotErasable(Vec<&'static str>),
+    /// The customer has paid for something that it would lose.
+    #[error(
+        "the customer would lose {credits} credits that it paid for, and {cents} cents of credit at the payment \
+         processor; pay them back first, or repeat the command with --forfeit"
+    )]
+    WouldForfeit {
+        /// The credits left of what was paid for.
+        credits: i64,
+        /// The credit for later invoices, in cents.
+        cents: i64,
+    },
     /// The order has no money to give back.
     #[error("the order is {0}; only a paid order can be refunded")]
     NotRefundable(OrderState),

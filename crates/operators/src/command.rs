@@ -85,6 +85,9 @@ pub enum OperatorCommand {
     EraseCustomer {
         /// The customer.
         customer: CustomerRef,
+        /// Whether it may lose what it has paid for.
+        #[serde(default)]
+        forfeit: bool,
         /// Whether only to say what would happen.
         #[serde(default)]
         dry_run: bool,
@@ -191,8 +194,9 @@ pub async fn run(
         OperatorCommand::EndSessions { customer } => {
             suspend::end_sessions(operators, who, &customer).await
         }
-        OperatorCommand::EraseCustomer { customer, dry_run } => {
-            erase::erase(operators, who, &customer, dry_run).await
+        OperatorCommand::EraseCustomer { customer, forfeit, dry_run } => {
+            let wish = erase::ErasureRequest { customer: &customer, forfeit, dry_run };
+            erase::erase(operators, who, wish).await
         }
         OperatorCommand::ShowCall { request, customer, idempotency_key } => {
             let named = (request.as_deref(), idempotency_key.as_deref());

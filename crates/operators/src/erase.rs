@@ -4,7 +4,9 @@ use billing::jobs::delete_payer;
 use domain::customer::CustomerRef;
 use domain::export::ExportState;
 use domain::id::CustomerId;
+use domain::lots::{Lot, LotSource};
 use failures::{Failure, OperatorProblem};
+use processor_client::ProcessorError;
 use runtime::audit;
 use serde_json::json;
 use store::erasure::{self, ErasureMode, ErasureObstacle, ErasureOutcome, ErasureReport};
@@ -17,30 +19,82 @@ use crate::{
 /// How many open exports one round cancels.
 const EXPORTS_MAX: i64 = 500;
 
+/// What an operator asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErasureRequest<'a> {
+    pub(crate) customer: &'a CustomerRef,
+    /// Whether the customer may lose what it has paid for.
+    pub(crate) forfeit: bool,
+    /// Whether only to say what would happen.
+    pub(crate) dry_run: bool,
+}
+
+/// What a customer loses.
+#[derive(Default)]
+struct ForfeitedMoney {
+    credits: i64,
+    cents: i64,
+}
+
 /// Erases a customer. Its open exports are cancelled first if nothing else is in the way; of a
 /// customer that cannot be erased, nothing changes.
 pub(crate) async fn erase(
     operators: &OperatorsState,
     who: &OperatorIdentity,
-    named: &CustomerRef,
-    dry_run: bool,
+    wish: ErasureRequest<'_>,
 ) -> Result<OperatorOutcome, Failure> {
-    let customer = operators.find(named).await?.id;
-    if dry_run {
+    let customer = operators.find(wish.customer).await?.id;
+    let lost = forfeited(operators, customer).await?;
+    if wish.dry_run {
         let details = json!({"command": "erase"});
         operators.record(who, customer, audit::OPERATOR_PREVIEWED, details).await?;
         let report = attempt(operators, who, customer, ErasureMode::Preview).await??;
-        return Ok(OperatorOutcome::CustomerErased(described(customer, report, true)));
+        let would = CustomerErasure { dry_run: true, ..described(customer, report, &lost) };
+        return Ok(OperatorOutcome::CustomerErased(would));
     }
     let preview = attempt(operators, who, customer, ErasureMode::Preview).await?;
-    if preview.is_err_and(|obstacles| obstacles.only_held_credits()) {
+    let ends_with_exports = preview.as_ref().is_err_and(OpenErasure::only_held_credits);
+    if !wish.forfeit && (ends_with_exports || matches!(preview, Ok(Some(_)))) {
+        lost.refuse()?;
+    }
+    if ends_with_exports {
         cancel_exports(operators, customer).await?;
     }
     let report = attempt(operators, who, customer, ErasureMode::Commit).await??;
     if let Some(report) = &report {
         follow_up(operators, customer, report);
     }
-    Ok(OperatorOutcome::CustomerErased(described(customer, report, false)))
+    Ok(OperatorOutcome::CustomerErased(described(customer, report, &lost)))
+}
+
+impl ForfeitedMoney {
+    fn refuse(&self) -> Result<(), Failure> {
+        let Self { credits, cents } = *self;
+        if (credits, cents) == (0, 0) {
+            return Ok(());
+        }
+        Err(OperatorProblem::WouldForfeit { credits, cents }.into())
+    }
+}
+
+/// What the customer has paid for and not used.
+async fn forfeited(
+    operators: &OperatorsState,
+    customer: CustomerId,
+) -> Result<ForfeitedMoney, Failure> {
+    let lots = store::lots::list(&operators.store, customer, operators.clock.now()).await?;
+    let is_paid = |lot: &&Lot| !matches!(lot.source, LotSource::Trial | LotSource::Gift);
+    let credits = lots.iter().filter(is_paid).map(|lot| lot.left).fold(0, i64::saturating_add);
+    let payer = store::processor_customers::find(&operators.store, customer).await?;
+    let (Some(payer), Ok(processor)) = (payer, operators.billing.processor()) else {
+        return Ok(ForfeitedMoney { credits, cents: 0 });
+    };
+    let cents = match processor.retrieve_customer(&payer).await {
+        Ok(read) if !read.deleted => read.balance.min(0).saturating_neg(),
+        Ok(_) | Err(ProcessorError::Missing) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(ForfeitedMoney { credits, cents })
 }
 
 /// What must end before the customer can be erased.
@@ -90,9 +144,10 @@ fn follow_up(operators: &OperatorsState, customer: CustomerId, report: &ErasureR
 fn described(
     customer_id: CustomerId,
     report: Option<ErasureReport>,
-    dry_run: bool,
+    lost: &ForfeitedMoney,
 ) -> CustomerErasure {
     let applied = report.is_some();
+    let lost = if applied { (lost.credits, lost.cents) } else { (0, 0) };
     let (tables, processor_customers) =
         report.map_or_else(Default::default, |report| (report.tables, report.payers));
     let tables = tables.into_iter().filter(|erased| erased.rows > 0);
@@ -103,7 +158,9 @@ fn described(
             .map(|erased| ErasedTable { table: erased.table.to_owned(), rows: erased.rows })
             .collect(),
         processor_customers,
-        dry_run,
+        forfeited_credits: lost.0,
+        forfeited_cents: lost.1,
+        dry_run: false,
     }
 }
 

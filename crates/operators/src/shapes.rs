@@ -340,6 +340,12 @@ pub struct CustomerErasure {
     pub tables: Vec<ErasedTable>,
     /// The customers of the payment processor that are being deleted there.
     pub processor_customers: Vec<String>,
+    /// The credits left of what the customer paid for, which it loses.
+    #[serde(default)]
+    pub forfeited_credits: i64,
+    /// Its credit for later invoices at the processor, which it loses, in cents.
+    #[serde(default)]
+    pub forfeited_cents: i64,
     /// Whether nothing was changed, because only that was asked for.
     pub dry_run: bool,
 }

@@ -95,7 +95,12 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(39, "rows of calls", call_rows(database)),
         calls_by_request(),
         step(41, "leases", leases(database)),
+        waiting_top_ups(),
     ]
+}
+
+fn waiting_top_ups() -> Migration {
+    step(46, "waiting top-ups", include_str!("../migrations/0046_top_up_waiting.sql"))
 }
 
 const fn leases(database: DatabaseKind) -> &'static str {

@@ -6,6 +6,7 @@ use domain::credits::Credits;
 use domain::export::ExportState;
 use domain::id::{AuditId, CustomerId, ExportId, KeyId};
 use domain::time::{Timestamp, UtcDay};
+use domain::top_up::TopUpWait;
 
 use crate::sql::SqlRow;
 use crate::{Store, StoreError, audit};
@@ -111,6 +112,7 @@ pub struct FinishedExport {
 pub async fn low_balances(
     store: &Store,
     threshold: Credits,
+    now: Timestamp,
 ) -> Result<Vec<LowBalance>, StoreError> {
     const SQL: &str = "
         select c.customer_id, coalesce(n.threshold_credits, $1) as threshold
@@ -120,11 +122,15 @@ pub async fn low_balances(
         where c.available < coalesce(n.threshold_credits, $1) and c.spent > 0 and coalesce(n.is_on, 1) = 1
           and u.disabled_at is null
           and (n.threshold_credits is not null or not exists (
-              select 1 from top_up_settings t where t.customer_id = c.customer_id and t.enabled = 1))
+              select 1 from top_up_settings t
+              where t.customer_id = c.customer_id and t.enabled = 1
+                and (t.waiting_reason is null or coalesce(t.waiting_until, $3 + 1) <= $3)))
           and not exists (
-              select 1 from sent_notices s where s.kind = 'low_balance' and s.customer_id = c.customer_id)
+              select 1 from sent_notices s
+              where s.kind = 'low_balance' and s.customer_id = c.customer_id and s.subject = '')
         order by c.customer_id limit $2";
-    let rows = store.read().await?.rows(SQL, &[threshold.into(), ROWS_MAX.into()]).await?;
+    let values = [threshold.into(), ROWS_MAX.into(), now.into()];
+    let rows = store.read().await?.rows(SQL, &values).await?;
     let low = |row: &SqlRow| {
         Ok(LowBalance {
             customer: row.parse("customer_id", "customer_credits")?,
@@ -132,6 +138,44 @@ pub async fn low_balances(
         })
     };
     rows.iter().map(low).collect()
+}
+
+/// An automatic top-up that buys nothing although the balance is low.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingTopUp {
+    /// The customer.
+    pub customer: CustomerId,
+    /// Why, and until when.
+    pub wait: TopUpWait,
+}
+
+/// Automatic top-ups that buy nothing although the balance is low, of customers who were not told
+/// under this subject.
+pub async fn waiting_top_ups(
+    store: &Store,
+    subject: &str,
+    now: Timestamp,
+) -> Result<Vec<WaitingTopUp>, StoreError> {
+    const SQL: &str = "
+        select t.customer_id, t.waiting_reason, t.waiting_until
+        from top_up_settings t
+        join customer_credits c on c.customer_id = t.customer_id
+        join customers u on u.id = t.customer_id
+        left join notice_choices n on n.customer_id = t.customer_id and n.kind = 'low_balance'
+        where t.enabled = 1 and t.waiting_reason is not null and coalesce(t.waiting_until, $2 + 1) > $2
+          and c.available + c.held < t.threshold_credits and coalesce(n.is_on, 1) = 1 and u.disabled_at is null
+          and not exists (
+              select 1 from sent_notices s
+              where s.kind = 'low_balance' and s.customer_id = t.customer_id and s.subject = $1)
+        order by t.customer_id limit $3";
+    let values = [subject.into(), now.into(), ROWS_MAX.into()];
+    let rows = store.read().await?.rows(SQL, &values).await?;
+    let waiting = |row: &SqlRow| {
+        let reason = row.parse("waiting_reason", "top_up_settings")?;
+        let wait = TopUpWait { reason, until: row.optional_time("waiting_until")? };
+        Ok(WaitingTopUp { customer: row.parse("customer_id", "top_up_settings")?, wait })
+    };
+    rows.iter().map(waiting).collect()
 }
 
 /// The customer's balance if it is below its threshold, or below `threshold` without one.

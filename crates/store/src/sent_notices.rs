@@ -122,14 +122,16 @@ pub async fn skip_low_balances(
     Ok(skipped)
 }
 
-/// Forgets the notices of low balances that are high again, so that the next fall is told.
+/// Forgets the notices of low balances that are half as high again as the threshold, so that the
+/// next fall is told, and a balance that moves around the threshold is told once.
 pub async fn forget_risen_balances(store: &Store, threshold: Credits) -> Result<u64, StoreError> {
     const SQL: &str = "
         delete from sent_notices where kind = 'low_balance' and customer_id in (
             select s.customer_id from sent_notices s
             join customer_credits c on c.customer_id = s.customer_id
             left join notice_choices n on n.customer_id = s.customer_id and n.kind = 'low_balance'
-            where s.kind = 'low_balance' and c.available >= coalesce(n.threshold_credits, $1))";
+            where s.kind = 'low_balance' and s.subject = ''
+              and 2 * c.available >= 3 * coalesce(n.threshold_credits, $1)) and subject = ''";
     let mut tx = store.write().await?;
     let forgotten = tx.execute(SQL, &[threshold.into()]).await?;
     tx.commit().await?;
@@ -138,7 +140,8 @@ pub async fn forget_risen_balances(store: &Store, threshold: Credits) -> Result<
 
 /// Deletes notices that were sent before this time; those of low balances stay while they are low.
 pub async fn delete_old(store: &Store, before: Timestamp) -> Result<u64, StoreError> {
-    const SQL: &str = "delete from sent_notices where sent_at < $1 and kind <> 'low_balance'";
+    const SQL: &str = "
+        delete from sent_notices where sent_at < $1 and not (kind = 'low_balance' and subject = '')";
     let mut tx = store.write().await?;
     let deleted = tx.execute(SQL, &[before.into()]).await?;
     tx.commit().await?;

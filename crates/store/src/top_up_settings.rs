@@ -3,8 +3,9 @@
 use domain::credits::Credits;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
-use domain::top_up::{DECLINES_MAX, pause_s};
+use domain::top_up::{DECLINES_MAX, TopUpWait, TopUpWaitReason, pause_s};
 
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect};
 
@@ -25,6 +26,8 @@ pub struct TopUpSettings {
     pub next_attempt_at: Timestamp,
     /// Why the service turned it off, if it did.
     pub stopped_reason: Option<String>,
+    /// Why it bought nothing when it was due last, although the balance was low.
+    pub wait: Option<TopUpWait>,
 }
 
 /// A customer's request to turn it on.
@@ -57,12 +60,13 @@ pub async fn turn_on(store: &Store, wish: &TopUpRequest<'_>) -> Result<bool, Sto
     const SQL: &str = "
         insert into top_up_settings
             (customer_id, enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at,
-             stopped_reason, changed_at)
-        select customer_id, 1, $2, $3, $4, 0, $5, null, $5 from cards where customer_id = $1
+             stopped_reason, changed_at, waiting_reason, waiting_until)
+        select customer_id, 1, $2, $3, $4, 0, $5, null, $5, null, null from cards where customer_id = $1
         on conflict (customer_id) do update set
             enabled = 1, threshold_credits = excluded.threshold_credits, pack_id = excluded.pack_id,
             daily_cap_cents = excluded.daily_cap_cents, declines_in_row = 0,
-            next_attempt_at = excluded.next_attempt_at, stopped_reason = null, changed_at = excluded.changed_at";
+            next_attempt_at = excluded.next_attempt_at, stopped_reason = null, changed_at = excluded.changed_at,
+            waiting_reason = null, waiting_until = null";
     let values = [
         wish.customer.into(),
         wish.threshold.into(),
@@ -141,7 +145,8 @@ pub(crate) async fn stop_in(
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update top_up_settings set enabled = 0, stopped_reason = $2, changed_at = $3
+        update top_up_settings
+        set enabled = 0, stopped_reason = $2, changed_at = $3, waiting_reason = null, waiting_until = null
         where customer_id = $1 and enabled = 1";
     Ok(tx.execute(SQL, &[customer.into(), reason.into(), at.into()]).await? == 1)
 }
@@ -154,12 +159,15 @@ pub(crate) async fn count_decline(
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update top_up_settings set declines_in_row = $2, next_attempt_at = $3 where customer_id = $1";
+        update top_up_settings
+        set declines_in_row = $2, next_attempt_at = $3, waiting_reason = $4, waiting_until = $3
+        where customer_id = $1";
     let lock = dialect::for_update(tx.database());
     let Some(settings) = find_in(tx, customer, lock).await? else { return Ok(false) };
     let declines = settings.declines_in_row.saturating_add(1);
     let next = at.plus_seconds(pause_s(declines));
-    tx.execute(SQL, &[customer.into(), declines.into(), next.into()]).await?;
+    let reason = TopUpWaitReason::Declined.as_str();
+    tx.execute(SQL, &[customer.into(), declines.into(), next.into(), reason.into()]).await?;
     if declines < DECLINES_MAX || !settings.enabled {
         return Ok(false);
     }
@@ -174,9 +182,42 @@ pub(crate) async fn forget_declines(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
-        update top_up_settings set declines_in_row = 0, next_attempt_at = $2 where customer_id = $1";
+        update top_up_settings
+        set declines_in_row = 0, next_attempt_at = $2, waiting_reason = null, waiting_until = null
+        where customer_id = $1";
     tx.execute(SQL, &[customer.into(), at.into()]).await?;
     Ok(())
+}
+
+/// Records why nothing is bought, or that something is. False if that was known.
+pub(crate) async fn note_wait_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    wait: Option<TopUpWait>,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update top_up_settings set waiting_reason = $2, waiting_until = $3
+        where customer_id = $1
+          and (coalesce(waiting_reason, '') <> coalesce($2, '') or coalesce(waiting_until, 0) <> coalesce($3, 0))";
+    let reason = wait.map(|wait| wait.reason.as_str());
+    let until = wait.and_then(|wait| wait.until);
+    Ok(tx.execute(SQL, &[customer.into(), reason.into(), until.into()]).await? == 1)
+}
+
+/// Forgets why nothing was bought where the balance has risen since, in another way.
+pub async fn forget_ended_waits(store: &Store) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        update top_up_settings set waiting_reason = null, waiting_until = null
+        where waiting_reason is not null and exists (
+            select 1 from customer_credits c
+            where c.customer_id = top_up_settings.customer_id
+              and c.available + c.held >= top_up_settings.threshold_credits)";
+    let mut tx = store.write().await?;
+    let forgotten = tx.execute(SQL, &[]).await?;
+    if forgotten > 0 {
+        tx.commit().await?;
+    }
+    Ok(forgotten)
 }
 
 pub(crate) async fn find_in(
@@ -185,7 +226,8 @@ pub(crate) async fn find_in(
     lock: &str,
 ) -> Result<Option<TopUpSettings>, StoreError> {
     let text = format!(
-        "select enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at, stopped_reason
+        "select enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at, stopped_reason,
+                waiting_reason, waiting_until
          from top_up_settings where customer_id = $1{lock}"
     );
     let row = tx.row(sqlx::AssertSqlSafe(text), &[customer.into()]).await?;
@@ -198,9 +240,17 @@ pub(crate) async fn find_in(
             declines_in_row: row.int("declines_in_row")?,
             next_attempt_at: row.time("next_attempt_at")?,
             stopped_reason: row.optional_text("stopped_reason")?,
+            wait: wait(&row)?,
         })
     })
     .transpose()
+}
+
+fn wait(row: &SqlRow) -> Result<Option<TopUpWait>, StoreError> {
+    let Some(text) = row.optional_text("waiting_reason")? else { return Ok(None) };
+    // A newer node may know more reasons.
+    let until = row.optional_time("waiting_until")?;
+    Ok(text.parse().ok().map(|reason| TopUpWait { reason, until }))
 }
 
 async fn lock_card(tx: &mut Tx, customer: CustomerId) -> Result<(), StoreError> {

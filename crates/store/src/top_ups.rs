@@ -9,7 +9,7 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::payment::OrderChannel;
 use domain::time::{Timestamp, UtcDay};
-use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState};
+use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState, TopUpWait, TopUpWaitReason, packs};
 
 use crate::orders::NewOrder;
 use crate::sql::SqlRow;
@@ -142,8 +142,15 @@ pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaimin
     let mut tx = store.write().await?;
     match claim_in(&mut tx, claim, store.holder()).await? {
         Ok(()) => {}
-        Err(skip_reason) => return Ok(TopUpClaiming::Hindered(skip_reason)),
+        Err(skip_reason) => {
+            let wait = wait(&mut tx, claim, skip_reason).await?;
+            if top_up_settings::note_wait_in(&mut tx, claim.customer, wait).await? {
+                tx.commit().await?;
+            }
+            return Ok(TopUpClaiming::Hindered(skip_reason));
+        }
     }
+    top_up_settings::note_wait_in(&mut tx, claim.customer, None).await?;
     let claimed = find_in(&mut tx, claim.order).await?;
     let claimed = claimed.ok_or_else(|| StoreError::corrupt("top_ups", claim.order))?;
     tx.commit().await?;
@@ -320,7 +327,8 @@ async fn claim_in(
     let offer = claim.offers.iter().find(|offer| offer.pack_id == settings.pack_id);
     let Some(offer) = offer else { return Ok(Err(SkipReason::NoPack)) };
     let spent = spent_in(tx, claim.customer, claim.at.day()).await?;
-    let packs = packs(offer, missing, settings.daily_cap_cents - spent);
+    let cents = settings.daily_cap_cents - spent;
+    let packs = packs(missing, offer.credits.whole(), offer.price_cents, cents);
     if packs < 1 {
         return Ok(Err(SkipReason::Capped));
     }
@@ -347,11 +355,41 @@ struct TopUpPurchase<'a> {
     cap_cents: i64,
 }
 
-/// How many packs cover what is missing, within the available cents.
-fn packs(offer: &TopUpOffer<'_>, missing: i64, cents: i64) -> i64 {
-    let credits = offer.credits.whole().max(1);
-    let wanted = missing.saturating_add(credits - 1) / credits;
-    wanted.min(cents / offer.price_cents.max(1))
+/// What a customer is told about a claim that was skipped; nothing if it has to know nothing.
+async fn wait(
+    tx: &mut Tx,
+    claim: &TopUpClaim<'_>,
+    skipped: SkipReason,
+) -> Result<Option<TopUpWait>, StoreError> {
+    let tomorrow = claim.at.day().plus_days(1).start();
+    let (reason, until) = match skipped {
+        SkipReason::Capped => (TopUpWaitReason::DailyCap, Some(tomorrow)),
+        SkipReason::NoPack => (TopUpWaitReason::PackNotSold, None),
+        SkipReason::TooManyFailures => {
+            (TopUpWaitReason::FailedOften, failures_end_in(tx, claim).await?)
+        }
+        SkipReason::TooEarly => {
+            let settings = top_up_settings::find_in(tx, claim.customer, "").await?;
+            return Ok(settings.and_then(|settings| settings.wait));
+        }
+        SkipReason::Off | SkipReason::Enough | SkipReason::Open | SkipReason::NoCard => {
+            return Ok(None);
+        }
+    };
+    Ok(Some(TopUpWait { reason, until }))
+}
+
+/// When the first of the failures that are too many is a day old.
+async fn failures_end_in(
+    tx: &mut Tx,
+    claim: &TopUpClaim<'_>,
+) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = "
+        select claimed_at from top_ups where customer_id = $1 and state = 'failed'
+        order by claimed_at desc limit $2";
+    let rows = tx.rows(SQL, &[claim.customer.into(), FAILURES_PER_DAY_MAX.into()]).await?;
+    let first = rows.last().map(|row| row.time("claimed_at")).transpose()?;
+    Ok(first.map(|first| first.plus_seconds(DAY_S)))
 }
 
 async fn write(

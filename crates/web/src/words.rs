@@ -12,7 +12,7 @@ use domain::payment::{OrderChannel, OrderState};
 use domain::sales::PartKind;
 use domain::slot::SlotChangeKind;
 use domain::subscription::SubscriptionStatus;
-use domain::top_up::TopUpState;
+use domain::top_up::{TopUpState, TopUpWaitReason};
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -298,6 +298,16 @@ pub fn export_removal() -> Object {
         "`retention`: the retention of the file has ended. `file_missing`: it disappeared from the storage before that. \
          `removed_by_customer`, `removed_by_support`: who removed the export.",
         domain::export::ExportRemoval::ALL.iter().map(|reason| reason.as_str()),
+    )
+}
+
+/// Why automatic top-up waits.
+pub fn top_up_wait() -> Object {
+    one_of(
+        "Why nothing is bought although the balance is below the threshold; null otherwise. `daily_cap`: another pack does \
+         not fit under the cap. `pack_not_sold`: the chosen pack is no longer sold. `declined`: the last charge was declined. \
+         `failed_often`: too many charges failed within a day.",
+        TopUpWaitReason::ALL.iter().map(|reason| reason.as_str()),
     )
 }
 

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use billing::charge::{self, PaymentStanding};
-use billing::{self, top_ups};
+use billing::top_ups::{self, DueCharge, TopUpView};
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, OrderId};
 use domain::key::KeyScope;
 use domain::time::Timestamp;
-use domain::top_up::{TopUpState, WAIT_S};
+use domain::top_up::{TopUpState, TopUpWaitReason, WAIT_S};
 use failures::Failure;
 use failures::FieldProblem;
 use settings::billing::CURRENCY;
@@ -57,10 +57,30 @@ pub(super) struct AutoTopUp {
     /// No charge is made before this time, because the last one was declined.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Timestamp>,
+    /// Why nothing is bought although the balance is below the threshold; null otherwise.
+    #[schema(schema_with = web::words::top_up_wait)]
+    waiting_reason: Option<TopUpWaitReason>,
+    /// When that ends by itself. Null: when the settings or the balance change.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_until: Option<Timestamp>,
+    /// What is charged within seconds, because the balance is below the threshold; null if nothing
+    /// is, or a charge is open already.
+    charge_now: Option<ChargeNow>,
     /// The open charge.
     pending: Option<PendingTopUp>,
     /// Whether payments are possible on this deployment.
     processor_configured: bool,
+}
+
+/// A charge of automatic top-up that is about to be made.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ChargeNow {
+    /// How many packs it buys.
+    packs: i64,
+    /// Their credits together.
+    credits: i64,
+    /// What the saved card is charged, in cents.
+    amount_cents: i64,
 }
 
 /// An open charge.
@@ -182,22 +202,28 @@ async fn set_autotopup(
     let known = top_ups::view(&api.billing, caller.customer).await?.settings;
     if wanted.is_on() {
         let wish = wish(&api, caller.customer, &wanted, known.as_ref())?;
-        top_ups::turn_on(&api.billing, &wish).await?;
-    } else {
-        top_ups::turn_off(&api.billing, caller.customer).await?;
+        let set = top_ups::turn_on(&api.billing, &wish).await?;
+        return Ok(axum::Json(shown_view(&api, set)));
     }
+    top_ups::turn_off(&api.billing, caller.customer).await?;
     shown(&api, caller.customer).await.map(axum::Json)
 }
 
 /// Automatic top-up as shown together with the card.
 pub(super) async fn shown(api: &ApiState, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
     let view = top_ups::view(&api.billing, customer).await?;
+    Ok(shown_view(api, view))
+}
+
+fn shown_view(api: &ApiState, view: TopUpView) -> AutoTopUp {
     let settings = view.settings.as_ref();
+    let wait = settings.filter(|known| known.enabled).and_then(|known| known.wait);
+    let wait = wait.filter(|wait| wait.until.is_none_or(|until| until > api.clock.now()));
     let waits = |known: &TopUpSettings| {
         let is_later = known.enabled && known.next_attempt_at > api.clock.now();
         is_later.then_some(known.next_attempt_at)
     };
-    Ok(AutoTopUp {
+    AutoTopUp {
         enabled: settings.is_some_and(|settings| settings.enabled),
         threshold_credits: settings.map(|settings| settings.threshold.whole()),
         pack_id: settings.map(|settings| settings.pack_id.clone()),
@@ -208,9 +234,18 @@ pub(super) async fn shown(api: &ApiState, customer: CustomerId) -> Result<AutoTo
         spent_today_usd: usd(view.spent_today_cents),
         stopped_reason: settings.and_then(|settings| settings.stopped_reason.clone()),
         next_attempt_at: settings.and_then(waits),
+        waiting_reason: wait.map(|wait| wait.reason),
+        waiting_until: wait.and_then(|wait| wait.until),
+        charge_now: view.due.map(ChargeNow::from),
         pending: view.open.map(PendingTopUp::from),
         processor_configured: api.config.processor.is_configured(),
-    })
+    }
+}
+
+impl From<DueCharge> for ChargeNow {
+    fn from(due: DueCharge) -> Self {
+        Self { packs: due.packs, credits: due.credits, amount_cents: due.cents }
+    }
 }
 
 impl From<TopUp> for PendingTopUp {

@@ -106,7 +106,7 @@ async fn a_card_that_the_processor_detached_is_removed_here_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_card_of_a_subscription_cannot_be_removed_until_the_subscription_ends() {
+async fn the_card_of_a_subscription_cannot_be_removed_until_it_is_cancelled() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let subscription = app.subscription().await;
@@ -123,9 +123,10 @@ async fn the_card_of_a_subscription_cannot_be_removed_until_the_subscription_end
         assert_eq!(app.at_processor("GET", &cards, "").await["data"], before["data"]);
         let card = client.get("/v1/billing/card").await.json();
         assert_eq!(card["card"]["last4"], "4242", "{card}");
-        // Once there are no more payments to make, it can be removed.
+        // Once there are no more payments to make, it can be removed: the period is paid.
         let id = subscription["id"].as_str().unwrap();
-        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+        let path = format!("subscriptions/{id}");
+        app.at_processor("POST", &path, "cancel_at_period_end=true").await;
         let removed = client.delete("/v1/billing/card").await;
         assert_eq!(removed.json()["card"], Value::Null, "{}", removed.text());
         assert_eq!(app.at_processor("GET", &cards, "").await["data"], json!([]));

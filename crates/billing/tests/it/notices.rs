@@ -68,11 +68,15 @@ async fn each_fall_of_the_balance_is_told_once() {
         calls(&app, &client, &account, 1).await;
         assert_eq!(told(&app).await.len(), 1, "it is still low");
 
-        app.grant_more(&customer, 10).await;
-        assert_eq!(told(&app).await.len(), 1, "58 is not low");
-        choose(&client, json!({"low_balance_credits": 58})).await;
+        app.grant_more(&customer, 3).await;
+        assert_eq!(told(&app).await.len(), 1, "51 is not low");
+        calls(&app, &client, &account, 2).await;
+        assert_eq!(told(&app).await.len(), 1, "49 is about where it was");
+        app.grant_more(&customer, 30).await;
+        assert_eq!(told(&app).await.len(), 1, "79 is high again");
+        choose(&client, json!({"low_balance_credits": 79})).await;
         calls(&app, &client, &account, 1).await;
-        assert_eq!(told(&app).await.len(), 2, "57 is below the customer's own threshold");
+        assert_eq!(told(&app).await.len(), 2, "78 is below the customer's own threshold");
         app.grant_more(&customer, 1).await;
         assert_eq!(told(&app).await.len(), 2);
         choose(&client, json!({"low_balance": false})).await;

@@ -312,3 +312,20 @@ async fn a_preview_of_a_switch_equals_the_next_invoice() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_preview_right_after_a_renewal_waits_for_no_event() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        // The processor renews, and none of its events arrives.
+        app.control("clock", json!({"advance_months": 1})).await;
+        app.advance_seconds(31 * DAY_S);
+
+        let path = format!("/v1/billing/subscription/plan/preview?plan_id={BIG_PLAN}");
+        let preview = client.get(&path).await;
+
+        assert_eq!(preview.status, 200, "{}", preview.text());
+        app
+    })
+    .await;
+}

@@ -358,3 +358,42 @@ async fn an_invalid_setting_is_refused_with_the_name_of_the_field() {
     assert_eq!(whole.json()["daily_cap_usd"], 10.1, "{}", whole.text());
     app.end().await;
 }
+
+/// Its cap is reached, or its pack is gone: the customer relies on it, and its calls will be
+/// refused.
+#[tokio::test]
+async fn a_top_up_that_cannot_act_says_why_and_until_when() {
+    with_app(|app| async move {
+        let (_, client) = buyer(&app, GOOD_CARD).await;
+
+        let set = turn_on(&client, 15).await;
+        let now = &set["charge_now"];
+        assert_eq!(*now, json!({"packs": 1, "credits": PACK, "amount_cents": 1_000}), "{set}");
+        assert_eq!(set["waiting_reason"], Value::Null);
+        let shown = settled(&app, &client).await;
+
+        assert_eq!(balance(&client).await, 2 * PACK, "no second pack fits under 15 dollars");
+        assert_eq!(shown["waiting_reason"], "daily_cap", "{shown}");
+        assert_eq!(shown["waiting_until"], "2026-11-22T00:00:00.000000Z");
+        assert_eq!(shown["charge_now"], Value::Null);
+        let waiting = async || {
+            let mails = app.mails_to("customer0@example.com").await;
+            mails.iter().filter(|mail| mail["subject"] == "Automatic top-up is waiting").count()
+        };
+        for told in [1, 1] {
+            app.running().look_for_notices().await;
+            assert_eq!(waiting().await, told, "one email a day");
+        }
+        app.advance_seconds(86_400);
+        let next = settled(&app, &client).await;
+        assert_eq!(balance(&client).await, 3 * PACK, "{next}");
+        app.running().look_for_notices().await;
+        assert_eq!(waiting().await, 2);
+        // Enough by another way.
+        let lower = json!({"enabled": true, "threshold_credits": 100});
+        assert_eq!(client.post("/v1/billing/autotopup", &lower).await.status, 200);
+        assert_eq!(view(&client).await["waiting_reason"], Value::Null);
+        app
+    })
+    .await;
+}

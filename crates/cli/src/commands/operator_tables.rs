@@ -258,6 +258,14 @@ fn erased(done: &CustomerErasure) -> anyhow::Result<()> {
     let tables = done.tables.iter();
     let lines = tables.map(|erased| vec![format!("  {}", erased.table), erased.rows.to_string()]);
     table(&lines.collect::<Vec<_>>())?;
+    let (credits, cents) = (done.forfeited_credits, done.forfeited_cents);
+    if (credits, cents) != (0, 0) {
+        let lost = if done.dry_run { "would be lost" } else { "are lost" };
+        let dollars = format!("{}.{:02}", cents / 100, cents % 100);
+        say_line!(
+            "{credits} paid credits and ${dollars} of credit at the payment processor {lost}"
+        )?;
+    }
     for payer in &done.processor_customers {
         say_line!("{payer} is deleted at the payment processor by a job")?;
     }

@@ -79,6 +79,9 @@ pub(crate) enum CustomersWork {
     Erase {
         /// The customer: an id or an email address.
         customer: CustomerRef,
+        /// Also if it loses credits that it paid for, or credit at the payment processor.
+        #[arg(long)]
+        forfeit: bool,
         /// Only says what would happen.
         #[arg(long)]
         dry_run: bool,
@@ -201,8 +204,8 @@ impl From<CustomersWork> for OperatorWork {
             }
             CustomersWork::Resume { customer } => OperatorCommand::ResumeCustomer { customer },
             CustomersWork::EndSessions { customer } => OperatorCommand::EndSessions { customer },
-            CustomersWork::Erase { customer, dry_run } => {
-                OperatorCommand::EraseCustomer { customer, dry_run }
+            CustomersWork::Erase { customer, forfeit, dry_run } => {
+                OperatorCommand::EraseCustomer { customer, forfeit, dry_run }
             }
             CustomersWork::Export { customer, output } => {
                 return Self::Export { customer, output };

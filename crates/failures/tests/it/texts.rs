@@ -277,6 +277,11 @@ fn an_operator_is_told_what_is_missing_and_what_to_do_instead() {
             "the customer cannot be erased yet: it has a subscription; a payment is open",
         ),
         (
+            OperatorProblem::WouldForfeit { credits: 5_000, cents: 2_000 },
+            "the customer would lose 5000 credits that it paid for, and 2000 cents of credit at the payment processor; \
+             pay them back first, or repeat the command with --forfeit",
+        ),
+        (
             OperatorProblem::NotRefundable(OrderState::Pending),
             "the order is pending; only a paid order can be refunded",
         ),

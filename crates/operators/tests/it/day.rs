@@ -126,8 +126,7 @@ async fn export(app: &TestApp, id: &str) {
 
 async fn erase(app: &TestApp, id: &str, client: &Client) {
     let payer = shown(app, id).await["processor_customer"].as_str().unwrap().to_owned();
-    let command =
-        |dry_run: bool| json!({"command": "erase_customer", "customer": id, "dry_run": dry_run});
+    let command = |dry_run: bool| json!({"command": "erase_customer", "customer": id, "forfeit": true, "dry_run": dry_run});
     let preview = done(app, command(true)).await;
     assert_eq!(client.get("/v1/billing").await.status, 200, "a dry run changes nothing");
 

@@ -13,7 +13,7 @@ use test_service::subscriber::{GOOD_CARD, selling};
 use test_service::{TestApp, with_app};
 
 fn erase(customer: &str) -> Value {
-    json!({"command": "erase_customer", "customer": customer})
+    json!({"command": "erase_customer", "customer": customer, "forfeit": true})
 }
 
 /// Why a customer cannot be erased.
@@ -200,4 +200,44 @@ async fn exported(app: &TestApp, customer: &str) -> String {
     let archive = json!({"customer": customer.to_string()});
     assert_eq!(grace(app).post("/commands/operator/export", &archive).await.status, 200);
     text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_paid_for_is_lost_only_if_the_operator_says_so() {
+    with_app(async |app| {
+        let customer = app.customer(30).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        app.deliver().await;
+        let payer = app.at_processor("GET", "customers?limit=1", "").await["data"][0]["id"].clone();
+        let credit = format!("customers/{}/balance_transactions", payer.as_str().unwrap());
+        app.at_processor("POST", &credit, "amount=-2000&currency=usd").await;
+        let command = |more: Value| {
+            let mut all = json!({"command": "erase_customer", "customer": customer.id});
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            all
+        };
+
+        let refused = asked(&app, &command(json!({}))).await;
+        assert_eq!(refused.failure(), (409, "operator_refused".to_owned()), "{}", refused.text());
+        assert!(refused.text().contains("lose 5000 credits"), "{}", refused.text());
+        assert!(refused.text().contains("2000 cents"), "{}", refused.text());
+        let would = done(&app, command(json!({"dry_run": true}))).await;
+        assert_eq!(
+            (&would["forfeited_credits"], &would["forfeited_cents"]),
+            (&json!(5_000), &json!(2_000))
+        );
+        assert_eq!(shown(&app, &customer.id).await["state"], "active");
+
+        let erased = done(&app, command(json!({"forfeit": true}))).await;
+        assert_eq!(
+            (&erased["applied"], &erased["forfeited_credits"]),
+            (&json!(true), &json!(5_000))
+        );
+        let again = done(&app, command(json!({}))).await;
+        assert_eq!((&again["applied"], &again["forfeited_credits"]), (&json!(false), &json!(0)));
+        app
+    })
+    .await;
 }

@@ -107,7 +107,7 @@ async fn one_node_looks_at_a_time_and_a_look_that_is_cut_off_is_made_again() {
 async fn each_fall_below_the_threshold_is_one_reason() {
     let store = testing::store().await;
     let low = async || -> Vec<(String, i64)> {
-        let found = notice_reasons::low_balances(&store, credits(50)).await.unwrap();
+        let found = notice_reasons::low_balances(&store, credits(50), NOON).await.unwrap();
         found.iter().map(|low| (low.customer.to_string(), low.threshold.whole())).collect()
     };
     let old = spender(&store, 20, 1).await;
@@ -128,9 +128,15 @@ async fn each_fall_below_the_threshold_is_one_reason() {
     assert!(sent_notices::send_once(&store, &reason, &email()).await.unwrap());
     assert_eq!(low().await, []);
     assert_eq!(sent_notices::forget_risen_balances(&store, credits(50)).await.unwrap(), 0);
-    grant(&store, caller.customer, 10).await;
+    grant(&store, caller.customer, 25).await;
+    assert_eq!(
+        sent_notices::forget_risen_balances(&store, credits(50)).await.unwrap(),
+        0,
+        "74 is not half as high again as 50"
+    );
+    grant(&store, caller.customer, 1).await;
     assert_eq!(sent_notices::forget_risen_balances(&store, credits(50)).await.unwrap(), 1);
-    assert_eq!(low().await, [], "59 is not below 50");
+    assert_eq!(low().await, [], "75 is not below 50");
     let own = |is_on, threshold: Option<i64>| NoticeChoice {
         kind: NoticeKind::LowBalance,
         is_on,
@@ -212,12 +218,17 @@ async fn entries_of_the_audit_list_are_found_from_their_time_on() {
 async fn sent_notices_are_forgotten_except_of_low_balances() {
     let store = testing::store().await;
     let caller = TestCaller::with(&store, 5).await;
-    for kind in [NoticeKind::LowBalance, NoticeKind::Payments] {
-        let reason =
-            NoticeReason { kind, customer: caller.customer, subjects: &["x".to_owned()], at: NOON };
+    let told = [
+        (NoticeKind::LowBalance, ""),
+        (NoticeKind::LowBalance, "top_up"),
+        (NoticeKind::Payments, "x"),
+    ];
+    for (kind, subject) in told {
+        let subjects = &[subject.to_owned()];
+        let reason = NoticeReason { kind, customer: caller.customer, subjects, at: NOON };
         assert!(sent_notices::send_once(&store, &reason, &email()).await.unwrap());
     }
 
     assert_eq!(sent_notices::delete_old(&store, NOON).await.unwrap(), 0);
-    assert_eq!(sent_notices::delete_old(&store, NOON.plus_seconds(1)).await.unwrap(), 1);
+    assert_eq!(sent_notices::delete_old(&store, NOON.plus_seconds(1)).await.unwrap(), 2);
 }

@@ -240,7 +240,7 @@ async fn customers_with_automatic_top_up_are_told_only_of_a_threshold_of_their_o
     grant(&store, caller.customer, 20).await;
     spend(&store, &caller, 1).await;
     let low = async || {
-        let found = notice_reasons::low_balances(&store, credits(50)).await.unwrap();
+        let found = notice_reasons::low_balances(&store, credits(50), NOON).await.unwrap();
         found.into_iter().map(|low| (low.customer, low.threshold.whole())).collect::<Vec<_>>()
     };
     assert_eq!(low().await, []);
@@ -277,7 +277,7 @@ async fn suspended_and_closed_customers_are_told_nothing() {
     }
     let counts = async || {
         let lots = notice_reasons::with_expiring_lots(&store, NOON, until).await.unwrap();
-        let low = notice_reasons::low_balances(&store, credits(50)).await.unwrap();
+        let low = notice_reasons::low_balances(&store, credits(50), NOON).await.unwrap();
         let paid = notice_reasons::automatic_payments(&store, NOON).await.unwrap();
         let cards = notice_reasons::expiring_cards(&store, 2030 * 12 + 12).await.unwrap();
         [lots.len(), low.len(), paid.len(), cards.len()]

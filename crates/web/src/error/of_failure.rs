@@ -76,6 +76,7 @@ const fn row_of_operator(problem: &OperatorProblem) -> FailureRow {
         OperatorProblem::Erased
         | OperatorProblem::NotSuspended
         | OperatorProblem::NotErasable(_)
+        | OperatorProblem::WouldForfeit { .. }
         | OperatorProblem::NotRefundable(_)
         | OperatorProblem::NothingPaid
         | OperatorProblem::Disputed
