@@ -12,10 +12,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
 use web::auth::OptionalCredentials;
+use web::auth::device::CallingDevice;
 use web::error::ApiError;
 use web::extract::{Json, Query};
 use web::fields::{FieldProblems, GoodFields, RequestBody, RequestQuery};
 use web::middleware::real_ip::ClientAddress;
+use web::request_log::KnownCaller;
 
 use crate::ApiState;
 
@@ -119,20 +121,21 @@ pub(crate) struct ConfirmedOut {
 )]
 async fn confirm_email(
     State(api): State<ApiState>,
-    Extension(client): Extension<ClientAddress>,
+    caller: CallingDevice,
     OptionalCredentials(accompanying): OptionalCredentials,
     Json(sent): Json<ConfirmationIn>,
-) -> Result<axum::Json<ConfirmedOut>, ApiError> {
+) -> Result<(Extension<KnownCaller>, axum::Json<ConfirmedOut>), ApiError> {
     let ConfirmationIn { token, current_password, new_password } = sent;
     let proof = LinkProof { accompanying, current_password, new_password };
     let ConfirmedAddress { customer, email, granted, .. } =
-        email_flows::confirm(&api.identity, client.ip, &token, proof).await?;
-    Ok(axum::Json(ConfirmedOut {
+        email_flows::confirm(&api.identity, &caller, &token, proof).await?;
+    let confirmed = ConfirmedOut {
         customer_id: customer,
         email,
         email_verified: true,
         credits_granted: granted.whole(),
-    }))
+    };
+    Ok((Extension(KnownCaller { customer, key: None }), axum::Json(confirmed)))
 }
 
 /// An email address.

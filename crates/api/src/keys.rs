@@ -27,7 +27,7 @@ use web::auth::device::CallingDevice;
 use web::auth::{Caller, FullCaller, UnrestrictedCaller};
 use web::created::CreatedResource;
 use web::error::ApiError;
-use web::extract::{Json, NoQuery, Path};
+use web::extract::{Json, NoQuery, OptionalJson, Path};
 use web::fields::{FieldProblems, GoodFields, RequestBody};
 
 use super::key_limits;
@@ -181,6 +181,9 @@ pub(crate) struct KeyIn {
     /// When it stops being accepted, in the future (RFC 3339 with a zone); never when absent.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
+    /// With a session: the customer's password, as a confirmation. Ignored with a key.
+    #[schema(max_length = 128, format = Password)]
+    current_password: Option<String>,
 }
 
 impl RequestBody for KeyIn {
@@ -202,7 +205,8 @@ pub(crate) struct CreatedKey {
     old_secret_expires_at: Option<Timestamp>,
 }
 
-/// Creates a key. Its secret is shown only in this response.
+/// Creates a key. Its secret is shown only in this response. A session must send
+/// `current_password`, because a key outlives the session that made it.
 #[utoipa::path(
     post, path = "/v1/auth/keys", tag = "auth", request_body = KeyIn,
     responses(
@@ -213,8 +217,10 @@ pub(crate) struct CreatedKey {
 async fn create_key(
     State(api): State<ApiState>,
     UnrestrictedCaller(caller): UnrestrictedCaller,
+    device: CallingDevice,
     Json(new): Json<KeyIn>,
 ) -> Result<CreatedResource<CreatedKey>, ApiError> {
+    confirm_person(&api, &caller, &device, new.current_password).await?;
     let now = api.clock.now();
     let secret = KeySecret::generate(|bound| api.random.below(bound));
     let key = NewKey {
@@ -272,7 +278,7 @@ impl RequestBody for KeyPatch {
 
 /// Changes the name or the limits of a key from now on. To change its scope, rotate it.
 #[utoipa::path(
-    patch, path = "/v1/auth/keys/{key_id}", tag = "auth", request_body = KeyPatch,
+    patch, path = "/v1/auth/keys/{key_id}", tag = "auth", request_body = Option<KeyPatch>,
     params(("key_id" = String, Path, description = "the key")),
     responses(
         (status = 200, body = KeyOut),
@@ -282,7 +288,7 @@ async fn update_key(
     State(api): State<ApiState>,
     UnrestrictedCaller(caller): UnrestrictedCaller,
     Path(key): Path<KeyId>,
-    Json(patch): Json<KeyPatch>,
+    OptionalJson(patch): OptionalJson<KeyPatch>,
 ) -> Result<axum::Json<KeyOut>, ApiError> {
     let change = KeyChange {
         key,
@@ -356,7 +362,7 @@ impl RequestBody for RotationIn {}
 /// `expires_old_in_s: 0` the old secret stops working immediately. A limited key can rotate only
 /// itself.
 #[utoipa::path(
-    post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
+    post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = Option<RotationIn>,
     responses(
         (status = 200, body = CreatedKey),
     )
@@ -365,16 +371,12 @@ async fn rotate_key(
     State(api): State<ApiState>,
     FullCaller(caller): FullCaller,
     device: CallingDevice,
-    Json(rotation): Json<RotationIn>,
+    OptionalJson(rotation): OptionalJson<RotationIn>,
 ) -> Result<axum::Json<CreatedKey>, ApiError> {
     let calling = caller.key().map(|key| key.id);
     let key = rotation.key_id.or(calling).ok_or_else(|| needed_with_session("key_id"))?;
     caller.refuse_other_keys(key)?;
-    if calling.is_none() {
-        let password =
-            rotation.current_password.ok_or_else(|| needed_with_session("current_password"))?;
-        login::confirm(&api.identity, caller.customer, password, &device).await?;
-    }
+    confirm_person(&api, &caller, &device, rotation.current_password).await?;
     let secret = KeySecret::generate(|bound| api.random.below(bound));
     let now = api.clock.now();
     let grace = rotation.expires_old_in_s;
@@ -406,6 +408,20 @@ fn rotated_details(change: &KeyRotation) -> Value {
         );
     }
     details
+}
+
+/// Asks a person with a session for the password again; a program with a key has none.
+async fn confirm_person(
+    api: &ApiState,
+    caller: &Caller,
+    device: &CallingDevice,
+    password: Option<String>,
+) -> Result<(), ApiError> {
+    if caller.key().is_none() {
+        let password = password.ok_or_else(|| needed_with_session("current_password"))?;
+        login::confirm(&api.identity, caller.customer, password, device).await?;
+    }
+    Ok(())
 }
 
 fn needed_with_session(field: &str) -> FieldProblem {

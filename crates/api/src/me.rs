@@ -18,7 +18,7 @@ use web::WebState;
 use web::auth::SignedIn;
 use web::auth::device::{CallingDevice, SessionDevice};
 use web::error::ApiError;
-use web::extract::{Json, NoQuery};
+use web::extract::{Json, NoQuery, OptionalJson};
 use web::fields::{FieldProblems, GoodFields, RequestBody};
 
 use super::sessions::{LoggedIn, handed_over};
@@ -123,7 +123,7 @@ impl RequestBody for MePatch {
 /// Changes the name or the email address of the customer. Everything is checked before anything is
 /// changed.
 #[utoipa::path(
-    patch, path = "/v1/auth/me", tag = "auth", request_body = MePatch,
+    patch, path = "/v1/auth/me", tag = "auth", request_body = Option<MePatch>,
     responses(
         (status = 200, body = MeOut),
     )
@@ -132,7 +132,7 @@ async fn update_me(
     State(api): State<ApiState>,
     signed_in: SignedIn,
     device: SessionDevice,
-    Json(patch): Json<MePatch>,
+    OptionalJson(patch): OptionalJson<MePatch>,
 ) -> Result<axum::Json<MeOut>, ApiError> {
     if let Some(email) = patch.email {
         let password = patch.current_password.ok_or_else(missing_password)?;

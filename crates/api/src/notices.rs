@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
-use web::extract::{Json, NoQuery};
+use web::extract::{NoQuery, OptionalJson};
 use web::fields::RequestBody;
 
 use super::ApiState;
@@ -135,13 +135,13 @@ async fn get_notices(
 
 /// Changes which emails the customer gets without asking.
 #[utoipa::path(
-    patch, path = "/v1/notices", tag = "notices", request_body = NoticesPatch,
+    patch, path = "/v1/notices", tag = "notices", request_body = Option<NoticesPatch>,
     responses((status = 200, body = NoticesOut))
 )]
 async fn update_notices(
     State(api): State<ApiState>,
     UnrestrictedCaller(caller): UnrestrictedCaller,
-    Json(patch): Json<NoticesPatch>,
+    OptionalJson(patch): OptionalJson<NoticesPatch>,
 ) -> Result<Answer<NoticesOut>, ApiError> {
     let customer = caller.customer;
     let known = CustomerChoices(notice_choices::list(&api.store, customer).await?);

@@ -13,6 +13,7 @@ use web::error::ApiError;
 use web::extract::Json;
 use web::fields::{FieldProblems, GoodFields, RequestBody};
 use web::middleware::real_ip::ClientAddress;
+use web::request_log::KnownCaller;
 
 use super::email::{Asked, EmailAddressIn};
 use super::sessions::device_cookie;
@@ -74,5 +75,6 @@ async fn reset_password(
     let (token, password) = (&new.token, new.new_password);
     let done = email_flows::reset_password(&api.identity, &caller, token, password).await?;
     let cookie = done.device_cookie.map(|value| (SET_COOKIE, device_cookie(&api, &value)));
-    Ok((StatusCode::NO_CONTENT, AppendHeaders(cookie)))
+    let caller = KnownCaller { customer: done.customer, key: None };
+    Ok((StatusCode::NO_CONTENT, Extension(caller), AppendHeaders(cookie)))
 }

@@ -8,7 +8,7 @@ use domain::id::SessionId;
 use domain::time::Timestamp;
 use failures::Failure;
 use http::header::SET_COOKIE;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use identity::devices::RECOGNIZED_FOR_S;
 use identity::login::{self, NewLogin};
 use store::sessions::{Session, SessionLifetime};
@@ -101,10 +101,17 @@ async fn log_in(
     Ok(handed_over(&api, begun))
 }
 
+/// What tells a browser to forget the pages that it keeps, also those behind "back".
+const FORGET_PAGES: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("clear-site-data"), HeaderValue::from_static("\"cache\""));
+
 /// Ends the session of this browser. It needs no body and no `Content-Type`.
 #[utoipa::path(
     post, path = "/v1/auth/logout", tag = "auth",
-    responses((status = 204, description = "the session has ended"))
+    responses(
+        (status = 204, description = "the session has ended",
+            headers(("Clear-Site-Data" = String, description = "`\"cache\"`: browsers forget the pages that they keep"))),
+    )
 )]
 async fn log_out(
     State(api): State<ApiState>,
@@ -112,7 +119,7 @@ async fn log_out(
     _: NoQuery,
 ) -> Result<impl IntoResponse, ApiError> {
     store::sessions::end(&api.store, signed_in.customer, signed_in.session).await?;
-    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, api.web.cookies.take_away())]))
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, api.web.cookies.take_away()), FORGET_PAGES]))
 }
 
 /// The devices that are logged in.

@@ -14,6 +14,7 @@ use identity::link_proof::LinkProof;
 use pages::PageFrame;
 use store::mail_links::{EmailLink, LinkState};
 use web::auth::OptionalCredentials;
+use web::auth::device::CallingDevice;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
@@ -118,7 +119,7 @@ async fn open(
 }
 
 async fn use_link(
-    Extension(client): Extension<ClientAddress>,
+    caller: CallingDevice,
     OptionalCredentials(accompanying): OptionalCredentials,
     stranger: Stranger,
     OpenForm(form): OpenForm,
@@ -132,7 +133,7 @@ async fn use_link(
         return open(&stranger, token.to_owned(), &shown, wrong).await;
     }
     let proof = LinkProof { accompanying, current_password, new_password };
-    match email_flows::confirm(identity, client.ip, token, proof).await {
+    match email_flows::confirm(identity, &caller, token, proof).await {
         Ok(ConfirmedAddress { email, granted, is_password_new, .. }) => {
             let (email, credits) = (email.to_string(), granted.whole());
             let step = ConfirmStep::Done { email, credits, is_password_new };

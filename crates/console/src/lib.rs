@@ -64,6 +64,10 @@ async fn asset(State(console): State<ConsoleState>, Path(name): Path<String>) ->
     })
 }
 
+/// What a drawing may do that is opened by itself: have styles.
+const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; object-src 'none'; \
+    base-uri 'none'; frame-ancestors 'none'; sandbox";
+
 /// The operator's logo, for pages and emails. A drawing with scripts in it runs none of them.
 async fn logo(State(console): State<ConsoleState>) -> Response {
     let Some(logo) = &console.logo else {
@@ -72,7 +76,7 @@ async fn logo(State(console): State<ConsoleState>) -> Response {
     let headers = [
         (CONTENT_TYPE, logo.media_type),
         (CACHE_CONTROL, "public, max-age=300"),
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+        (CONTENT_SECURITY_POLICY, LOGO_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     (headers, logo.bytes.clone()).into_response()

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use http::header::{CONTENT_TYPE, SET_COOKIE};
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use pages::PageFrame;
 use pages::respond::PagePolicy;
 use serde::Serialize;
@@ -69,9 +69,11 @@ impl Stranger {
     }
 }
 
-/// Hands the cookies of a response of the service to the browser.
+/// Hands what a response of the service tells the browser to keep or to forget on to it.
 pub(crate) fn hand_over(from: &ServiceResponse, to: &mut Response) {
-    for cookie in from.headers.get_all(SET_COOKIE) {
-        to.headers_mut().append(SET_COOKIE, cookie.clone());
+    for name in [SET_COOKIE, HeaderName::from_static("clear-site-data")] {
+        for value in from.headers.get_all(&name) {
+            to.headers_mut().append(&name, value.clone());
+        }
     }
 }

@@ -9,8 +9,8 @@ use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 use web::auth::FormSecret;
 
-/// The cookie's name.
-const COOKIE_NAME: &str = "flash";
+/// The cookie's name over https, where no other host can set it, and elsewhere.
+const COOKIE_NAMES: [&str; 2] = ["__Host-flash", "flash"];
 /// Seconds that a message waits for its page.
 const KEPT_FOR_S: u32 = 60;
 /// Messages are a few sentences.
@@ -69,8 +69,10 @@ impl FlashMessage {
     /// The message in the cookie of these headers, if it was sealed with this secret.
     pub fn read(headers: &HeaderMap, secret: &FormSecret) -> Option<Self> {
         let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let mut pairs = lines.flat_map(|line| line.split(';')).map(str::trim);
-        let value = pairs.find_map(|pair| pair.strip_prefix(COOKIE_NAME)?.strip_prefix('='))?;
+        let pairs: Vec<_> = lines.flat_map(|line| line.split(';')).map(str::trim).collect();
+        let value_of =
+            |name| pairs.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let value = COOKIE_NAMES.into_iter().find_map(value_of)?;
         let (text, seal) = value.split_once('.')?;
         if !secret.is_token(&sealed(text), seal) {
             return None;
@@ -107,9 +109,9 @@ fn truncate(text: &mut String) {
 }
 
 fn written(value: &str, age_max_s: u32, is_secure: bool) -> HeaderValue {
-    let secure = if is_secure { "; Secure" } else { "" };
-    let text = format!(
-        "{COOKIE_NAME}={value}; Path=/console; Max-Age={age_max_s}; HttpOnly; SameSite=Lax{secure}"
-    );
+    let [over_https, elsewhere] = COOKIE_NAMES;
+    let (name, secure) = if is_secure { (over_https, "; Secure") } else { (elsewhere, "") };
+    let text =
+        format!("{name}={value}; Path=/; Max-Age={age_max_s}; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("flash="))
 }

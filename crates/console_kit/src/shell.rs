@@ -108,6 +108,8 @@ pub struct PageShell {
     pub flash: Option<FlashMessage>,
     /// Whether the person may look at other customers.
     pub is_staff: bool,
+    /// Seconds without a request after which the session ends: then the script empties the page.
+    pub idle_s: i64,
     /// The token of the form that signs out.
     pub sign_out_token: String,
 }

@@ -281,6 +281,7 @@ impl ConsoleVisitor {
             credits: format::number(self.available.whole()),
             here: self.here.clone(),
             flash: self.flash.clone(),
+            idle_s: self.config().sessions.idle_s,
             sign_out_token: self.token("/console/logout"),
         }
     }

@@ -61,14 +61,27 @@ pub(super) async fn forward(
                 pacing::charge_again(setting);
             }
             Err(error) => {
-                if matches!(error.kind, CallErrorKind::Signing(_)) {
-                    tracing::warn!(call.id = %held.call, %error, "a call was not sent");
-                } else {
+                if !matches!(error.kind, CallErrorKind::Signing(_)) {
                     account.health.breaker.failed(gateway.clock.now());
                 }
-                tracing::debug!(call.id = %held.call, %error, "no response from the platform");
+                note(setting, held, &error);
                 return Err(failure(setting, held, &error, None));
             }
+        }
+    }
+}
+
+/// Logs why there is no response. What concerns security, or this side, is a warning: a request
+/// that could not be signed, and a platform that could not prove who it is.
+fn note(setting: &CallContext<'_>, held: &HeldCall, error: &ClientError) {
+    let (call, platform) = (&held.call, setting.platform().as_str());
+    let cause = error.source.as_deref().map(tracing::field::display);
+    match error.kind {
+        CallErrorKind::Signing(_) | CallErrorKind::Tls => {
+            tracing::warn!(call.id = %call, platform, %error, cause, "a call was not sent");
+        }
+        _ => {
+            tracing::debug!(call.id = %call, platform, %error, cause, "no response from the platform");
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct ConfirmedAddress {
 /// A new password that was set with a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPassword {
+    /// The customer whose password it is.
+    pub customer: CustomerId,
     /// Whether it confirmed the address, and ended every key.
     pub is_first_confirmation: bool,
     /// The device cookie of the browser, if its connection may carry one.
@@ -61,17 +63,17 @@ pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<EmailL
     Ok(store::mail_links::find(&identity.store, &token.hash(), identity.clock.now()).await?)
 }
 
-/// Uses a link to confirm an address, and grants a pending trial. `ip` is the caller's address, and
-/// `proof` what shows who it is.
+/// Uses a link to confirm an address, and grants a pending trial. `proof` is what shows who the
+/// caller is.
 pub async fn confirm(
     identity: &IdentityState,
-    ip: IpAddr,
+    caller: &CallingDevice,
     token: &str,
     proof: LinkProof,
 ) -> Result<ConfirmedAddress, Failure> {
     let is_wanted = |purpose| purpose != LinkPurpose::ResetPassword;
     let (hash, link) = open_link(identity, token, is_wanted).await?;
-    let user = proof.check(identity, ip, &link).await?;
+    let user = proof.check(identity, caller, &link).await?;
     let is_password_new = matches!(user, LinkUser::Owner(_));
     let jobs = notices(identity, &link, is_password_new);
     let now = identity.clock.now();
@@ -203,7 +205,8 @@ pub async fn reset_password(
         PasswordResetOutcome::Done { customer, .. } => {
             identity.cached.forget_keys_of(customer);
             identity.jobs.wake();
-            Ok(NewPassword { is_first_confirmation: !link.is_customer_confirmed, device_cookie })
+            let is_first_confirmation = !link.is_customer_confirmed;
+            Ok(NewPassword { customer, is_first_confirmation, device_cookie })
         }
         PasswordResetOutcome::NotOpen(state) => Err(not_open(state)),
         PasswordResetOutcome::NotFound => Err(Failure::UnknownLink),

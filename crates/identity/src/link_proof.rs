@@ -5,8 +5,6 @@
 //! any of them, the owner of an address that was never confirmed sets a new password, and all
 //! that was set up before ends; a customer with a confirmed address keeps that address.
 
-use std::net::IpAddr;
-
 use domain::field_error::FieldErrorKind;
 use failures::{Failure, FieldProblem};
 use store::customers::PasswordHash;
@@ -48,7 +46,7 @@ impl LinkProof {
     pub(crate) async fn check(
         self,
         identity: &IdentityState,
-        ip: IpAddr,
+        caller: &CallingDevice,
         link: &EmailLink,
     ) -> Result<LinkUser, Failure> {
         if let Some(new) = self.new_password {
@@ -56,15 +54,14 @@ impl LinkProof {
                 return Err(not_now().into());
             }
             passwords::check_new(identity, &new, &link.email)?;
-            let requester = HashRequester::Known(link.customer, ip);
+            let requester = HashRequester::Known(link.customer, caller.ip);
             return passwords::hash(identity, requester, new).await.map(LinkUser::Owner);
         }
         if let Some(held) = self.accompanying.filter(|held| held.customer == link.customer) {
             return Ok(LinkUser::Customer(held));
         }
         let Some(current) = self.current_password else { return Err(missing(link).into()) };
-        let caller = CallingDevice::without_cookie(ip);
-        login::confirm(identity, link.customer, current, &caller).await?;
+        login::confirm(identity, link.customer, current, caller).await?;
         let customer = link.customer;
         Ok(LinkUser::Customer(AccompanyingCredentials { customer, key: None, session: None }))
     }

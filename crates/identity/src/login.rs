@@ -3,6 +3,8 @@
 //! Wrong passwords are limited (`login_limits.rs`). An address without a customer costs as much
 //! work as a wrong password, and gets the same response.
 
+use std::net::IpAddr;
+
 use domain::customer::Email;
 use domain::id::{CustomerId, SessionId};
 use domain::token::SecretToken;
@@ -82,6 +84,7 @@ async fn check_credentials(
     let guess = LoginAttempt::begin(identity, &email, ip, guesser)?;
     let checked = found.as_ref().map_or(&nobody, |found| &found.password_hash);
     let is_right = passwords::is_right(identity, requester, password, checked).await?;
+    let tried = found.as_ref().map(|found| found.id);
     let customer = found.filter(|_| is_right);
     if let Some(closed) = customer.as_ref().filter(|customer| customer.disabled_at.is_some())
         && store::suspensions::is_suspended(&identity.store, closed.id).await?
@@ -90,6 +93,7 @@ async fn check_credentials(
     }
     let customer = customer.filter(|customer| customer.disabled_at.is_none());
     customer.ok_or_else(|| {
+        note_wrong_password(tried, device.calling.ip);
         guess.was_wrong();
         Failure::WrongCredentials
     })
@@ -150,9 +154,18 @@ pub async fn confirm(
     if passwords::is_right(identity, requester, password, &customer.password_hash).await? {
         Ok(customer)
     } else {
+        note_wrong_password(Some(id), caller.ip);
         guess.was_wrong();
         Err(Failure::WrongPassword)
     }
+}
+
+/// Logs whose password was guessed wrongly, and from where. The line of the request says neither
+/// for a login, because its caller is not the customer. Addresses without a customer are not named:
+/// they may be passwords in the wrong field.
+fn note_wrong_password(customer: Option<CustomerId>, ip: IpAddr) {
+    let customer = customer.map(tracing::field::display);
+    tracing::info!(customer.id = customer, client.ip = %ip, "a password was wrong");
 }
 
 fn new_session(

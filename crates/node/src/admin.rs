@@ -20,6 +20,7 @@ use runtime::metrics::MetricSample;
 use transport::ConnectionCounts;
 use web::error::ApiError;
 use web::middleware::request_id::RequestLabel;
+use web::middleware::security_headers;
 use web::request_log::{LineOnDrop, RequestRecord};
 
 use crate::admin_access::{AdminListener, Refused, is_staff, limit_tries};
@@ -67,7 +68,8 @@ async fn get_health() -> axum::Json<Liveness> {
     axum::Json(Liveness { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Gives each request an id and a log line, as the public listener does.
+/// Gives each request an id, a log line and the headers of every response, as the public listener
+/// does.
 async fn log_request(
     State(admin): State<AdminListener>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -82,6 +84,7 @@ async fn log_request(
     let mut response = next.run(request).await;
     line.respond(&response);
     label.put(response.headers_mut());
+    security_headers::put(response.headers_mut(), false);
     response
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
     let reader = FailureReader::of(&core.node.pages, &request);
     let client = real_ip::client(peer.ip, peer.tls, request.headers(), &core.node.trusted_proxies);
     let response = match framing::admit(&request, &core.node.frame_rules) {
-        Ok(()) if core.node.keys_need_https && is_key_bare(&core.node, peer, request.headers()) => {
+        Ok(()) if core.node.needs_https && is_bare(&core.node, peer, &request) => {
             let mut line = LineOnDrop::new(&mut request, &label, client.ip);
             let response = ApiError::HttpsRequired.into_response();
             line.respond(&response);
@@ -109,12 +109,11 @@ pub(crate) fn unread(
     Some(text.into())
 }
 
-/// Whether a key came through a trusted proxy that does not say that its client's connection is
-/// encrypted.
-fn is_key_bare(node: &NodeState, peer: ConnectionPeer, headers: &HeaderMap) -> bool {
-    let ConnectionPeer { ip, tls } = peer;
-    real_ip::came_in_the_clear(ip, tls, headers, &node.trusted_proxies)
-        && auth::carries_key(headers)
+/// Whether a key, or something that may be a password, crossed a network in the clear.
+fn is_bare<B>(node: &NodeState, peer: ConnectionPeer, request: &http::Request<B>) -> bool {
+    let (ConnectionPeer { ip, tls }, headers) = (peer, request.headers());
+    let has_secret = !request.method().is_safe() || auth::carries_key(headers);
+    has_secret && real_ip::came_in_the_clear(ip, tls, headers, &node.trusted_proxies)
 }
 
 /// Serves a request to the control plane.

@@ -135,8 +135,8 @@ pub(crate) struct NodeParts {
     pub(crate) frame_rules: FrameRules,
     /// Proxies whose forwarding headers are trusted.
     pub(crate) trusted_proxies: Vec<IpNetwork>,
-    /// Whether a key that comes through one of them must have been sent over https.
-    pub(crate) keys_need_https: bool,
+    /// Whether keys and changes that came unencrypted from another machine are refused.
+    pub(crate) needs_https: bool,
     stopping: AtomicBool,
 }
 
@@ -389,7 +389,7 @@ impl NodeState {
             frame_rules: FrameRules::new(&http.allowed_hosts)
                 .with_head(http.limits.head_bytes_max, http.limits.headers_max),
             trusted_proxies: http.trusted_networks(),
-            keys_need_https: http.is_public_https() && !http.trusted_proxies.is_empty(),
+            needs_https: http.is_public_https(),
             stopping: AtomicBool::new(false),
             meter: opened.meter,
             mailer: opened.mailer,

@@ -12,6 +12,7 @@ const STYLE: &str = include_str!("console.css");
 const SCRIPT: &str = include_str!("console.js");
 /// The mark of the sidebar, for tabs and bookmarks.
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 22 22"><rect width="22" height="22" rx="5" fill="#0b6175"/><path d="M5 6h12v2.2H5zM5 13.8h12V16H5zM9.9 9.7h7.1v2.6H9.9zM5 9.7h2.6v2.6H5z" fill="#fff"/></svg>"##;
+const SVG: &str = "image/svg+xml; charset=utf-8";
 /// The line of the style that the operator's accent takes the place of.
 const ACCENT: &str = "--accent: light-dark(#0b6175, #5fc0d5);";
 const ICON_COLOR: &str = "#0b6175";
@@ -41,7 +42,7 @@ impl PageAssets {
         Self {
             style: AssetFile::new("css", "text/css; charset=utf-8", style),
             script: AssetFile::new("js", "text/javascript; charset=utf-8", SCRIPT.to_owned()),
-            icon: AssetFile::new("svg", "image/svg+xml", ICON.replacen(ICON_COLOR, light, 1)),
+            icon: AssetFile::new("svg", SVG, ICON.replacen(ICON_COLOR, light, 1)),
         }
     }
 

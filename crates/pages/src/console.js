@@ -90,6 +90,7 @@
         const response = await fetch(region.dataset.poll, { headers: { Accept: "text/html" }, credentials: "same-origin", redirect: "manual" });
         if (response.status === 401 || response.type === "opaqueredirect") return signedOut();
         if (!response.ok) throw new Error(String(response.status));
+        asked = Date.now();
         const next = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-region]");
         if (!next) throw new Error("no region");
         const inside = region.contains(document.activeElement) && document.activeElement.id;
@@ -107,6 +108,21 @@
   function signedOut() {
     const notice = document.getElementById("signed-out");
     if (notice) { notice.hidden = false; notice.querySelector("a").focus(); }
+  }
+
+  // What a person saw goes with the session. A page that nothing has asked for since longer than sessions last unused is
+  // emptied, whatever the network does; one that the browser kept behind "back" is asked for again.
+  const idle = Number(document.body.dataset.idleS) * 1000;
+  let asked = Date.now();
+  function forget() {
+    if (Date.now() - asked < idle) return;
+    for (const part of all("header.top, aside.side, main > :not(#signed-out)")) part.remove();
+    signedOut();
+  }
+  if (idle) {
+    setInterval(forget, 30000);
+    document.addEventListener("visibilitychange", forget);
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   }
 
   // The card's authentication step. The page holds what the processor's script needs; what is granted is decided by the

@@ -30,13 +30,15 @@ impl PagePolicy {
         let frames = if frames.is_empty() { frames } else { format!("; frame-src{frames}") };
         let text = format!(
             "default-src 'none'; style-src 'self'; script-src 'self'{}; img-src 'self'; \
-             connect-src 'self'{}; form-action 'self'{}; base-uri 'none'; \
+             connect-src 'self'{}; form-action 'self'{}; object-src 'none'; base-uri 'none'; \
              frame-ancestors 'none'{frames}",
             sources(&self.script_origins),
             sources(&self.connect_origins),
             sources(&self.form_origins),
         );
-        let strict = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+        let strict = HeaderValue::from_static(
+            "default-src 'none'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+        );
         HeaderValue::try_from(text).unwrap_or(strict)
     }
 }
@@ -87,7 +89,8 @@ mod tests {
         assert_eq!(
             usual.to_str().unwrap(),
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
-             connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+             connect-src 'self'; form-action 'self'; object-src 'none'; base-uri 'none'; \
+             frame-ancestors 'none'"
         );
         let paying = paying.to_str().unwrap();
         assert!(paying.contains("script-src 'self' https://js.example;"), "{paying}");

@@ -4,8 +4,8 @@
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-/// The cookie's name. It holds no secret.
-const COOKIE_NAME: &str = "theme";
+/// The cookie's name over https, where no other host can set it, and elsewhere. It holds no secret.
+const COOKIE_NAMES: [&str; 2] = ["__Host-theme", "theme"];
 /// A year, in seconds.
 const KEPT_FOR_S: u32 = 31_536_000;
 
@@ -25,9 +25,10 @@ impl PageTheme {
     /// The theme in the cookie of these headers.
     pub fn of(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let mut pairs = lines.flat_map(|line| line.split(';')).map(str::trim);
-        let value = pairs.find_map(|pair| pair.strip_prefix(COOKIE_NAME)?.strip_prefix('='));
-        value.and_then(Self::parse).unwrap_or_default()
+        let pairs: Vec<_> = lines.flat_map(|line| line.split(';')).map(str::trim).collect();
+        let value_of =
+            |name| pairs.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        COOKIE_NAMES.into_iter().find_map(value_of).and_then(Self::parse).unwrap_or_default()
     }
 
     /// The theme with this name; none if there is none.
@@ -54,9 +55,10 @@ impl PageTheme {
 
     /// `Set-Cookie` that keeps the choice for a year; `is_secure`: it is sent over https only.
     pub fn cookie(self, is_secure: bool) -> HeaderValue {
-        let secure = if is_secure { "; Secure" } else { "" };
+        let [over_https, elsewhere] = COOKIE_NAMES;
+        let (name, secure) = if is_secure { (over_https, "; Secure") } else { (elsewhere, "") };
         let text = format!(
-            "{COOKIE_NAME}={}; Path=/; Max-Age={KEPT_FOR_S}; HttpOnly; SameSite=Lax{secure}",
+            "{name}={}; Path=/; Max-Age={KEPT_FOR_S}; HttpOnly; SameSite=Lax{secure}",
             self.name()
         );
         HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("theme=auto"))
@@ -73,7 +75,7 @@ mod tests {
 
         let plain = "theme=dark; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax";
         assert_eq!(text(false), plain);
-        assert_eq!(text(true), format!("{plain}; Secure"));
+        assert_eq!(text(true), format!("__Host-{plain}; Secure"));
     }
 
     fn theme(cookie: &'static str) -> PageTheme {
@@ -86,6 +88,7 @@ mod tests {
     fn the_cookie_decides_and_anything_else_is_left_to_the_system() {
         assert_eq!(theme("theme=dark"), PageTheme::Dark);
         assert_eq!(theme("session=x; theme=light"), PageTheme::Light);
+        assert_eq!(theme("theme=light; __Host-theme=dark"), PageTheme::Dark);
         assert_eq!(theme("theme=\"><script>"), PageTheme::Auto);
         assert_eq!(theme("mytheme=dark"), PageTheme::Auto);
         assert_eq!(PageTheme::of(&HeaderMap::new()), PageTheme::Auto);

@@ -46,7 +46,7 @@ async fn read(
             .map_or_else(crate::shell::nothing_here, |(_, found)| source(found));
     }
     if let Some(image) = documents::find_image(&page) {
-        let kept = [(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, CACHED)];
+        let kept = [(CONTENT_TYPE, "image/svg+xml; charset=utf-8"), (CACHE_CONTROL, CACHED)];
         return (kept, image.text).into_response();
     }
     document(&reference, &page, &headers)

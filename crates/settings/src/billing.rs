@@ -12,9 +12,9 @@ use processor_client::{ProcessorClient, ProcessorSettings};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
+use super::encryption::is_plain_to_another_host;
 use super::problem::ConfigProblem;
 use super::sections::AccountNumbers;
-use domain::hosts::is_loopback_host;
 
 /// The currency of all prices.
 pub const CURRENCY: &str = "usd";
@@ -241,6 +241,10 @@ impl ProcessorSection {
             let message = "must be https: the live secret key would cross the network in the clear";
             problems.push(ConfigProblem::new("processor.base_url", message));
         }
+        if is_live && is_plain_to_another_host(&self.js_url) {
+            let message = "must be https: whoever changes the script on its way reads cards";
+            problems.push(ConfigProblem::new("processor.js_url", message));
+        }
         if (is_live && !self.livemode) || (is_test && self.livemode) {
             let message = "must be of the same mode, test or live, as processor.secret_key";
             problems.push(ConfigProblem::new("processor.livemode", message));
@@ -324,14 +328,6 @@ fn check_price_id(key: &str, price_id: &str, problems: &mut Vec<ConfigProblem>) 
         let message = "must be empty or the id of a price, such as price_1AbC";
         problems.push(ConfigProblem::new(format!("{key}.price_id"), message));
     }
-}
-
-/// Whether requests leave this machine unencrypted.
-fn is_plain_to_another_host(base_url: &str) -> bool {
-    let uri: Option<http::Uri> = base_url.parse().ok();
-    uri.is_some_and(|uri| {
-        uri.scheme_str() == Some("http") && !uri.host().is_some_and(is_loopback_host)
-    })
 }
 
 fn is_page(text: &str) -> bool {

@@ -48,7 +48,7 @@ impl BrandLogo {
             Some(part) => Err(format!(
                 "must not run or load anything, but it contains {part}; export it as a plain SVG or a PNG"
             )),
-            None => Ok(Self { media_type: "image/svg+xml", bytes }),
+            None => Ok(Self { media_type: "image/svg+xml; charset=utf-8", bytes }),
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
             "{OPEN}<defs><linearGradient id='one'/></defs><use xlink:href='#one'/><path fill=\"url(#one)\" d='M0 0'/>\
              <image href=\"data:image/png;base64,AA==\"/><text>only one</text></svg>"
         );
-        assert_eq!(read(drawing.as_bytes()).unwrap().media_type, "image/svg+xml");
+        assert_eq!(read(drawing.as_bytes()).unwrap().media_type, "image/svg+xml; charset=utf-8");
         assert_eq!(read(b"\x89PNG\r\n\x1a\nrest").unwrap().media_type, "image/png");
         assert_eq!(read(b"GIF89a").unwrap_err(), "must be a PNG or an SVG file");
         assert!(read(&vec![b' '; 32_769]).unwrap_err().contains("32 KiB"));

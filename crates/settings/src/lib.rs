@@ -11,6 +11,7 @@ pub mod brand;
 mod brand_color;
 pub mod brand_logo;
 mod declared_platforms;
+mod encryption;
 pub mod envelope;
 mod environment;
 mod exports;

@@ -72,6 +72,9 @@ pub struct PlatformSection {
     /// Whether proxies that credentials name may be in private networks.
     #[serde(default)]
     pub private_proxies: bool,
+    /// Whether addresses of other machines may be plain HTTP.
+    #[serde(default)]
+    pub allow_http: bool,
     /// Other hosts, by native path.
     #[serde(default)]
     pub hosts: Vec<HostSection>,

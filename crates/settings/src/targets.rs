@@ -14,6 +14,7 @@ use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
 use crate::Config;
+use crate::encryption::plain_addresses;
 use crate::envelope::EnvelopeSection;
 use crate::platforms::{CatalogMode, HostSection, NamedValue, PlatformSection, PlatformsSection};
 use crate::problem::ConfigProblem;
@@ -76,6 +77,7 @@ fn target(
     let set_twice =
         catalog.into_iter().flat_map(|own| parameters_set_twice(platform, section, own));
     let mut problems: Vec<ConfigProblem> = set_twice.collect();
+    problems.extend(plain_addresses(platform, section));
     match target {
         Ok(target) => {
             let has_upload = catalog.is_some_and(|catalog| catalog.upload().is_some());

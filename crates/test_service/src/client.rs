@@ -101,6 +101,7 @@ impl Client {
         let whole = incoming.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
         let reply = Reply { status: parts.status.as_u16(), headers: parts.headers, body: whole };
         crate::conformity::assert_declared(method, path, &reply);
+        crate::browser_rules::assert_kept(method, path, &reply);
         Ok(reply)
     }
 

@@ -13,6 +13,7 @@
 
 pub mod app;
 pub mod browser;
+mod browser_rules;
 pub mod client;
 mod conformity;
 pub mod contract;

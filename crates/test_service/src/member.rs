@@ -17,10 +17,15 @@ pub struct Member {
 }
 
 impl TestApp {
+    /// A client that says, where the test trusts proxies, that it came over https.
+    fn over_https(&self) -> Client {
+        self.anonymous().with("x-forwarded-proto", "https")
+    }
+
     /// Registers a customer.
     pub async fn member(&self, email: &str) -> Member {
         let form = json!({"email": email, "password": PASSWORD});
-        let reply = self.anonymous().post("/v1/auth/register", &form).await;
+        let reply = self.over_https().post("/v1/auth/register", &form).await;
         assert_eq!(reply.status, 201, "{}", reply.text());
         let made = reply.json();
         let text = |pointer: &str| made.pointer(pointer).unwrap().as_str().unwrap().to_owned();
@@ -42,7 +47,7 @@ impl TestApp {
     /// Uses the newest link that was emailed to an address, with a key of its customer.
     pub async fn confirm(&self, key: &str, email: &str) -> Reply {
         let link = json!({"token": self.mailed_token(email).await});
-        let reply = self.with_key(key).post("/v1/auth/email/verify", &link).await;
+        let reply = self.over_https().with_key(key).post("/v1/auth/email/verify", &link).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply
     }

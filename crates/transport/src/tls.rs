@@ -83,6 +83,8 @@ impl TlsServing {
             .map_err(io::Error::other)?
             .with_no_client_auth()
             .with_cert_resolver(shown);
+        // The strongest suite that both know, whatever the client prefers.
+        config.ignore_client_order = true;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificates })
     }

@@ -15,7 +15,7 @@ use crate::fields::{self, RequestBody, RequestQuery};
 /// A JSON body of the service's own routes, with no query beside it.
 pub struct Json<T>(pub T);
 
-/// The same for routes whose body is optional.
+/// The same for routes whose body has no required field: an absent body is an empty object.
 pub struct OptionalJson<T>(pub T);
 
 /// Query parameters.
@@ -47,7 +47,7 @@ where
     }
 }
 
-impl<S, T: RequestBody + Default> FromRequest<S> for OptionalJson<T>
+impl<S, T: RequestBody> FromRequest<S> for OptionalJson<T>
 where
     WebState: FromRef<S>,
     S: Send + Sync,
@@ -58,8 +58,8 @@ where
         let is_empty = axum::body::HttpBody::is_end_stream(request.body());
         let headers = request.headers();
         if is_empty && (!headers.contains_key(http::header::CONTENT_TYPE) || is_json(headers)) {
-            fields::refuse_query(request.uri().query())?;
-            return Ok(Self(T::default()));
+            let web = &WebState::from_ref(state);
+            return fields::read_body(web, request.uri().query(), b"{}").map(Self);
         }
         Json::from_request(request, state).await.map(|Json(body)| Self(body))
     }

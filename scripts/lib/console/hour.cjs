@@ -142,4 +142,18 @@ async function readChart(page, facts) {
   say("read the chart");
 }
 
-module.exports = { PERSON, buy, call, connect, exportList, readChart, register, signIn, subscribe, topUp };
+// A page that stays open longer than a session lasts unused shows nothing of the customer any more.
+async function leaveOpen(context, guard, facts) {
+  const page = guard.watch(await context.newPage());
+  await page.clock.install();
+  await open(page, facts, "/console/settings");
+  await page.clock.fastForward("11:59:00");
+  check((await page.locator("body").innerText()).includes(PERSON.email), "the page is empty too early");
+  await page.clock.fastForward("00:02:00");
+  await page.getByText("You’ve been signed out.").waitFor();
+  check(!(await page.locator("body").innerText()).includes(PERSON.email), "the page still shows whose it was");
+  await page.close();
+  say("a page that was left open forgets what it showed");
+}
+
+module.exports = { PERSON, buy, call, connect, exportList, leaveOpen, readChart, register, signIn, subscribe, topUp };

@@ -32,6 +32,7 @@ async function callAgain(page, facts, account) {
 async function makeKey(page, facts) {
   await open(page, facts, "/console/keys");
   await page.locator('#new input[name="name"]').fill("no scripts");
+  await page.locator('#new input[name="current_password"]').fill(PERSON.password);
   await page.locator("#new button.primary").click();
   const text = await page.locator("main").innerText();
   check(/cgw_live_\w+/.test(text), "the new key is not shown");

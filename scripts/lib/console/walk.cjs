@@ -85,6 +85,7 @@ async function walk(browser, guard) {
   const gamma = await hour.connect(page, facts, "platform_gamma", 0);
   await hour.exportList(page, facts, gamma);
   await hour.readChart(page, facts);
+  await hour.leaveOpen(context, guard, facts);
   await lookAtAll(browser, guard, await context.storageState());
   await context.close();
   await walkWithoutScripts(browser, guard, facts, gamma);

@@ -9,6 +9,9 @@ from processes import check
 KUBERNETES = DEPLOY / "kubernetes"
 COMPOSE = DEPLOY / "container/compose.yaml"
 PREFIX = "CREATOR_GATEWAY__"
+# The examples have no secrets, or some that are refused, so that nobody forgets to make them.
+MASTER_KEY = "1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+SECRETS = {"MASTER_KEYS": MASTER_KEY, "DATABASE_PASSWORD": "secret", "STORAGE_KEY": "key", "STORAGE_SECRET": "secret"}
 
 
 def example_variables():
@@ -21,6 +24,8 @@ def compose(checks):
     variables = example_variables()
     named = set(re.findall(r"\$\{(\w+)", COMPOSE.read_text()))
     check(named == set(variables), f"compose.yaml and example.env name different variables: {named ^ set(variables)}")
+    check(not any(variables[name] for name in SECRETS), "example.env has a secret that everybody knows")
+    variables |= SECRETS
 
     def filled(value):
         return re.sub(r"\$\{(\w+):\?\}", lambda found: variables[found.group(1)], value)
@@ -44,8 +49,7 @@ def kubernetes(checks):
     found = {each["kind"]: each for each in checks.load(*manifests, secret)}
     settings, secrets = found["ConfigMap"]["data"]["gateway.toml"], found["Secret"]["stringData"]
     check(all(name.startswith(PREFIX) for name in secrets), "a secret is not a setting of the service")
-    # The example's own token is refused, so that nobody forgets to replace it.
-    secrets = {**secrets, f"{PREFIX}ADMIN__TOKEN": "0123456789abcdef" * 2}
+    secrets = {**secrets, f"{PREFIX}ADMIN__TOKEN": "0123456789abcdef" * 2, f"{PREFIX}SECRETS__MASTER_KEYS": MASTER_KEY}
     checks.configuration("kubernetes", settings, secrets)
     pod(found)
     return len(found)

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use web::WebState;
 use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
-use web::extract::{Json, NoQuery};
+use web::extract::{NoQuery, OptionalJson};
 use web::fields::{DecimalNumber, FieldProblems, GoodFields, RequestBody};
 
 use super::card::ProcessorScript;
@@ -189,7 +189,7 @@ async fn get_autotopup(
 
 /// Turns automatic top-up on or off, or changes it.
 #[utoipa::path(
-    post, path = "/v1/billing/autotopup", tag = "billing", request_body = AutoTopUpIn,
+    post, path = "/v1/billing/autotopup", tag = "billing", request_body = Option<AutoTopUpIn>,
     responses(
         (status = 200, body = AutoTopUp),
     )
@@ -197,7 +197,7 @@ async fn get_autotopup(
 async fn set_autotopup(
     State(api): State<ApiState>,
     UnrestrictedCaller(caller): UnrestrictedCaller,
-    Json(wanted): Json<AutoTopUpIn>,
+    OptionalJson(wanted): OptionalJson<AutoTopUpIn>,
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
     let known = top_ups::view(&api.billing, caller.customer).await?.settings;
     if wanted.is_on() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use test_service::member::PASSWORD;
 use test_service::platform::{Script, Seen, json_answer};
 use test_service::stage::{CREDITS, on_stage};
 use test_service::{Client, TestApp, at_once, with_app};
@@ -296,4 +297,30 @@ async fn a_malformed_id_is_not_found() {
         assert_eq!(reply.failure(), (404, "not_found".to_owned()), "{id}");
     }
     app.end().await;
+}
+
+/// A key outlives the session that made it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_needs_the_password_to_create_a_key() {
+    with_app(async |app| {
+        let member = app.member("ada@example.com").await;
+        let browser = app.signed_in(&member).await;
+        let new = |password: Value| {
+            json!({"name": "made", "scope": "full", "current_password": password})
+        };
+
+        let without = browser.post("/v1/auth/keys", &new(Value::Null)).await;
+        let wrong = browser.post("/v1/auth/keys", &new(json!("wrong password"))).await;
+        let right = browser.post("/v1/auth/keys", &new(json!(PASSWORD))).await;
+        let program = app.with_key(&member.customer.key);
+        let by_key = program.post("/v1/auth/keys", &json!({"name": "n", "scope": "full"})).await;
+
+        let missing = ("body.current_password".to_owned(), "missing".to_owned());
+        assert_eq!(without.wrong_fields(), [missing]);
+        assert_eq!(wrong.failure(), (403, "wrong_password".to_owned()));
+        assert_eq!((right.status, by_key.status), (201, 201), "{}", right.text());
+        assert_eq!(program.get("/v1/auth/keys").await.json()["keys"].as_array().unwrap().len(), 3);
+        app
+    })
+    .await;
 }

@@ -192,8 +192,8 @@ async fn the_page_allows_only_its_own_scripts_and_the_processors() {
         shown.header("content-security-policy"),
         format!(
             "default-src 'none'; style-src 'self'; script-src 'self' {origin}; img-src 'self'; \
-             connect-src 'self' {origin}; form-action 'self' {origin}; base-uri 'none'; \
-             frame-ancestors 'none'; frame-src {origin}"
+             connect-src 'self' {origin}; form-action 'self' {origin}; object-src 'none'; \
+             base-uri 'none'; frame-ancestors 'none'; frame-src {origin}"
         )
     );
     assert_eq!(shown.header("referrer-policy"), "same-origin");

@@ -165,15 +165,7 @@ async fn rotate(Path(key): Path<String>, form: SentForm) -> Result<Response, Pag
     let route = format!("{ROUTE}/rotate");
     match visitor.send(&Method::POST, &route, &rotation(&found, &data), &about).await {
         Ok(done) => super::show_secret(&visitor, &done, "The new secret of").await,
-        Err(problem) => {
-            let is_wrong = problem.code == "wrong_password";
-            let mut view = FormView::refused(data, &problem, &[]);
-            if is_wrong {
-                view.summary.clear();
-                view = view.mark(PASSWORD_FIELD, "That isn't your password.");
-            }
-            Ok(rotate_page(&visitor, &found, view))
-        }
+        Err(problem) => Ok(rotate_page(&visitor, &found, super::refused(data, &problem))),
     }
 }
 

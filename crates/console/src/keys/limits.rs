@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::view::ShownKey;
 use console_kit::form::{FormData, FormView};
+use console_kit::sure::PASSWORD_FIELD;
 use console_kit::values::{number, time};
 
 /// Above this number of accounts their names are typed, so that the page stays small.
@@ -56,6 +57,8 @@ pub(crate) fn creation(data: &FormData) -> Result<Value, FormView> {
     let mut put = |name: &str, value: Option<Value>| {
         body.extend(value.map(|value| (name.to_owned(), value)));
     };
+    let password = Some(data.raw(PASSWORD_FIELD)).filter(|password| !password.is_empty());
+    put(PASSWORD_FIELD, password.map(|password| json!(password)));
     put("accounts", accounts.map(|names| json!(names)));
     put("monthly_budget_credits", data.optional("monthly_budget_credits").map(number));
     put("expires_at", data.optional("expires_at").map(|text| json!(time(text))));

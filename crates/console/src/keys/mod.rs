@@ -22,6 +22,7 @@ use console_kit::format;
 use console_kit::page_query::PageQuery;
 use console_kit::service::{ServiceProblem, ServiceResponse};
 use console_kit::shell::{ConsoleSection, PageShell};
+use console_kit::sure::PASSWORD_FIELD;
 use console_kit::visitor::{ConsoleVisitor, ServiceRequest};
 use limits::AccountChoice;
 use view::{KeyList, ShownKey};
@@ -126,6 +127,16 @@ pub(crate) struct CreatedKey {
     old_secret_expires_at: Option<String>,
 }
 
+/// The form that was refused; a wrong password is marked at its field.
+fn refused(data: FormData, problem: &ServiceProblem) -> FormView {
+    let mut view = FormView::refused(data, problem, limits::RENAMED);
+    if problem.code == "wrong_password" {
+        view.summary.clear();
+        view = view.mark(PASSWORD_FIELD, "That isn't your password.");
+    }
+    view
+}
+
 async fn create(form: SentForm) -> Result<Response, PageFailure> {
     let SentForm { visitor, data } = form;
     let body = match limits::creation(&data) {
@@ -136,7 +147,7 @@ async fn create(form: SentForm) -> Result<Response, PageFailure> {
     match visitor.send(&Method::POST, ROUTE, &body, &about).await {
         Ok(done) => show_secret(&visitor, &done, "Your new key").await,
         Err(problem) => {
-            let view = FormView::refused(data, &problem, limits::RENAMED);
+            let view = refused(data, &problem);
             page(&visitor, "", (view, None)).await
         }
     }

@@ -51,6 +51,7 @@ async fn the_secret_of_a_new_key_is_shown_once_and_a_repeated_form_makes_no_seco
             ("reach", "all"),
             ("monthly_budget_credits", "2000"),
             ("expires_at", "2026-12-24T18:00"),
+            ("current_password", PASSWORD),
         ];
 
         let made = browser.submit(&page, KEYS, &fields).await;
@@ -89,7 +90,11 @@ async fn wrong_fields_of_a_key_are_named_and_the_rest_is_kept() {
     // Boxes of one name are a list, unlike other fields.
     let some = [("name", "exporter"), ("reach", "some")];
     let boxes = [("accounts", "nobody"), ("accounts", "somebody")];
-    let unknown = send(&[some, boxes].concat()).await;
+    let password = [("current_password", PASSWORD)];
+    let unknown = send(&[&some[..], &boxes[..], &password[..]].concat()).await;
+    let all = [("name", "exporter"), ("reach", "all")];
+    let unconfirmed = send(&all).await;
+    let wrong = send(&[&all[..], &[("current_password", "wrong password")]].concat()).await;
     let without = browser.post(KEYS, &[("name", "exporter"), ("reach", "all")]).await;
 
     nothing.assert(422, "Choose which accounts the key may use.");
@@ -98,6 +103,8 @@ async fn wrong_fields_of_a_key_are_named_and_the_rest_is_kept() {
     budget.assert(422, "Check the fields marked below.");
     assert!(!budget.html().contains("<i>x</i>"), "{}", budget.html());
     unknown.assert(422, "There is no account `nobody`").assert_not("more than once");
+    unconfirmed.assert(422, "Is required with a session");
+    wrong.assert(403, "That isn't your password.").assert_not("wrong password");
     without.assert(403, "This form can't be sent again");
     assert!(named(&app, &member, "exporter").await.is_empty());
     app.end().await;

@@ -36,6 +36,7 @@ async fn a_budget_is_read_as_it_was_typed_or_refused() {
                 ("scope", "full"),
                 ("reach", "all"),
                 ("monthly_budget_credits", budget),
+                ("current_password", PASSWORD),
             ]
         };
         for wrong in ["1,5", "10,50", "1.000,00", "-1", "lots", "1e3", "12345678901234567890"] {
@@ -63,7 +64,13 @@ async fn an_expiry_is_utc_and_lies_ahead() {
         let (client, browser) = signed_in(&app).await;
         let page = browser.open(KEYS).await;
         let with = |at: &'static str| {
-            [("name", "made to end"), ("scope", "full"), ("reach", "all"), ("expires_at", at)]
+            [
+                ("name", "made to end"),
+                ("scope", "full"),
+                ("reach", "all"),
+                ("expires_at", at),
+                ("current_password", PASSWORD),
+            ]
         };
         for wrong in ["2026-11-21T11:59", "2026-11-21T12:00", "2026-02-30T10:00", "tomorrow"] {
             let refused = browser.submit(&page, KEYS, &with(wrong)).await;

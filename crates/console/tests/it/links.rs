@@ -399,7 +399,7 @@ async fn pages_and_emails_carry_the_operators_brand() {
     let style = app.anonymous().get(style).await.text();
     assert!(style.contains("--accent: light-dark(#aa0011, #5fc0d5);"));
     page.assert(200, "Acme & Co").assert_not("creator-gateway");
-    assert_eq!((image.status, image.header("content-type")), (200, "image/svg+xml"));
+    assert_eq!((image.status, image.header("content-type")), (200, "image/svg+xml; charset=utf-8"));
     assert!(image.header("content-security-policy").contains("sandbox"));
     let text = mails[0]["text"].as_str().unwrap();
     assert!(text.contains("Acme & Co") && text.contains("help@acme.example"), "{text}");

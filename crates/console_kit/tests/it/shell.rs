@@ -43,6 +43,10 @@ fn a_message_is_removed_by_a_cookie_that_ends_at_once() {
     let removal = FlashMessage::removal(false);
     let removal = removal.to_str().unwrap();
 
-    assert!(removal.starts_with("flash=; Path=/console; Max-Age=0"), "{removal}");
+    assert!(removal.starts_with("flash=; Path=/; Max-Age=0"), "{removal}");
     assert!(removal.contains("HttpOnly") && removal.contains("SameSite=Lax"), "{removal}");
+    let over_https = FlashMessage::removal(true);
+    let over_https = over_https.to_str().unwrap();
+    assert!(over_https.starts_with("__Host-flash=; Path=/; Max-Age=0"), "{over_https}");
+    assert!(over_https.ends_with("; Secure"), "{over_https}");
 }

@@ -258,7 +258,7 @@ async fn a_token_refresh_sends_and_receives_cookies() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_master_key_opens_the_cookies_as_before() {
-    const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    const OLD: &str = "1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let keys = |keys: &[&'static str]| -> Vec<secrecy::SecretString> {
         keys.iter().map(|key| secrecy::SecretString::from(*key)).collect()

@@ -472,7 +472,8 @@ async fn every_response_has_the_security_headers() {
 
         for reply in &replies {
             assert_eq!(reply.header("cache-control"), "private, no-store");
-            let policy = "default-src 'none'; frame-ancestors 'none'; sandbox";
+            let policy = "default-src 'none'; object-src 'none'; base-uri 'none'; \
+                frame-ancestors 'none'; sandbox";
             assert_eq!(reply.header("content-security-policy"), policy);
             assert_eq!(reply.header("x-content-type-options"), "nosniff");
             assert_eq!(reply.header("referrer-policy"), "no-referrer");

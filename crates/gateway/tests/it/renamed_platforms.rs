@@ -17,7 +17,7 @@ use test_service::subscriber::{GOOD_CARD, OFFER, PLAN, slots_on};
 
 const NAME: &str = "acmefans";
 const OWN: &str = "platform_alpha";
-const MASTER_KEY: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const MASTER_KEY: &str = "1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const KEEPING: &str = "
     [platforms.platform_alpha]
     cookies = true

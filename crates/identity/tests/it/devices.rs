@@ -212,6 +212,40 @@ async fn ten_wrong_passwords_limit_a_recognized_browser_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recognized_browser_can_confirm_an_address_whatever_others_guess() {
+    let (app, cookie) = with_ada().await;
+    let token = app.mailed_token(ADA).await;
+    let confirm = |cookie: &str, password: &str| {
+        let browser = from(&app, HERE).with("cookie", cookie);
+        let body = json!({"token": token, "current_password": password});
+        async move { browser.post("/v1/auth/email/verify", &body).await }
+    };
+    neighbour_guesses(&app, ADA).await;
+
+    let stranger = confirm("", PASSWORD).await;
+    let mut guesses = Vec::new();
+    for _ in 0..10 {
+        guesses.push(confirm(&cookie, "wrong password").await.code());
+    }
+    let refused = confirm(&cookie, PASSWORD).await;
+    let login = try_with(&app, ADA, &cookie).await;
+    app.advance_seconds(360);
+    // The page of the link does the same.
+    let page = from(&app, HERE).with("cookie", &cookie).with("sec-fetch-site", "same-origin");
+    let page = page.with("content-type", "application/x-www-form-urlencoded");
+    let fields = format!("token={token}&current_password={}", PASSWORD.replace(' ', "+"));
+    let page = page.send("POST", "/console/confirm", Some(fields.into_bytes())).await;
+
+    assert_eq!(stranger.failure(), (429, "too_many_logins".to_owned()));
+    assert_eq!(guesses, ["wrong_password"; 10]);
+    assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
+    assert_eq!(login.code(), "too_many_logins", "the browser has one counter for all of it");
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert_eq!(confirm(&cookie, PASSWORD).await.code(), "link_used");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_reset_ends_device_cookies_and_sets_one() {
     let (app, cookie) = with_ada().await;
     neighbour_guesses(&app, ADA).await;

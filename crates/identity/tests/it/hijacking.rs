@@ -30,7 +30,7 @@ impl Stranger {
         let member = app.member(ADA).await;
         let confirmation = app.mailed_token(ADA).await;
         let browser = app.signed_in(&member).await;
-        let wish = json!({"name": "second", "scope": "full"});
+        let wish = json!({"name": "second", "scope": "full", "current_password": PASSWORD});
         app.advance_seconds(1);
         let second = browser.post("/v1/auth/keys", &wish).await;
         assert_eq!(second.status, 201, "{}", second.text());

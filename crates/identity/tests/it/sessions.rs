@@ -42,7 +42,8 @@ async fn a_session_does_what_a_full_key_does_except_metered_calls() {
         assert_eq!((&who["key_id"], &who["prefix"]), (&Value::Null, &Value::Null));
         assert_eq!((&who["scope"], &who["accounts"]), (&json!("full"), &Value::Null));
         assert_eq!(who["connected_accounts"], json!([account]));
-        let made = browser.post("/v1/auth/keys", &json!({"name": "new", "scope": "full"})).await;
+        let new = json!({"name": "new", "scope": "full", "current_password": PASSWORD});
+        let made = browser.post("/v1/auth/keys", &new).await;
         assert_eq!(made.status, 201, "{}", made.text());
         let made = made.json();
         let key = app.with_key(made["api_key"].as_str().unwrap());

@@ -141,7 +141,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("reset_password", &[LINK]),
     ("sign_up", &[&["gone"]]),
     ("list_audit", &[&["limited_key"]]),
-    ("create_key", &[&["limited_key", "too_many_keys"]]),
+    ("create_key", &[PASSWORD, &["limited_key", "too_many_keys"]]),
     ("get_key", &[&["limited_key"]]),
     ("get_billing", &[&["limited_key", "not_found"]]),
     ("list_ledger", &[&["limited_key", "not_found"]]),
@@ -256,6 +256,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
 fn codes(method: &str, path: &str, operation: &Value, is_open: bool) -> Vec<&'static str> {
     let mut codes: Vec<&str> = ANY.to_vec();
     let changes = method != "get";
+    codes.extend(changes.then_some("https_required"));
     let takes = |scheme: &str| {
         operation["security"]
             .as_array()

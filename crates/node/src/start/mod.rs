@@ -50,6 +50,7 @@ use jobs::JobRunner;
 use operators::OperatorIdentity;
 use runtime::metrics;
 use settings::Config;
+use web::auth::cookie::CookiePolicy;
 
 /// A running service.
 pub struct RunningService {
@@ -181,6 +182,7 @@ async fn begin(
 ) -> Result<RunningService, StartError> {
     let (address, admin_at) = (config.http.listen, config.admin.listen);
     warn_without_platforms(&config);
+    warn_without_encryption(&config);
     let listener = BoundListener::bind(&listener_settings(&config))
         .map_err(|source| StartError::Listen { address, source })?;
     config.http.name_port(listener.address());
@@ -243,6 +245,16 @@ fn warn_without_platforms(config: &Config) {
             "no platform is configured, so every native call is refused: set base_url in \
              [platforms.platform_alpha], or another platform, as config/default.toml says, or try everything \
              with `creator-gateway sandbox`"
+        );
+    }
+}
+
+/// Warns if keys of customers cross a network in the clear.
+fn warn_without_encryption(config: &Config) {
+    if CookiePolicy::of(&config.http.public_base_url) == CookiePolicy::Refused {
+        tracing::warn!(
+            "http.public_base_url is plain HTTP on another machine, so keys cross the network in the clear and nobody \
+             can log in: use https, with [http.tls] or behind a proxy in http.trusted_proxies"
         );
     }
 }

@@ -8,7 +8,7 @@ use test_service::start;
 
 /// Why a command of an operator, one of staff, `reconcile` and `verify` are refused.
 async fn refusals(url: &str) -> Vec<String> {
-    let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let key = "1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     let text = format!("[database]\nurl = {url:?}\n[secrets]\nmaster_keys = [{key:?}]");
     let mut config = Config::from_toml(&text).unwrap();
     config.database.allow_unsafe_durability = true;

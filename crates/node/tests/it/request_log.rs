@@ -141,10 +141,21 @@ async fn the_lines_of_logins_and_registrations_have_the_customer_and_no_secret()
 
     let registered = registered.json();
     let customer = &registered["customer"]["customer_id"];
+    let proof = json!({"token": token, "current_password": "correct horse battery"});
+    let confirming = app.anonymous().with("x-request-id", "confirmed");
+    assert_eq!(confirming.post("/v1/auth/email/verify", &proof).await.status, 200);
+    let forgot = json!({"email": "ada@example.com"});
+    app.anonymous().post("/v1/auth/password/forgot", &forgot).await;
+    let reset = app.mailed_token("ada@example.com").await;
+    let reset = json!({"token": reset, "new_password": "another long password"});
+    let resetting = app.anonymous().with("x-request-id", "was-reset");
+    assert_eq!(resetting.post("/v1/auth/password/reset", &reset).await.status, 204);
     for (id, key) in [
         ("registered", &registered["key_id"]),
         ("logged-in", &Value::Null),
         ("by-session", &Value::Null),
+        ("confirmed", &Value::Null),
+        ("was-reset", &Value::Null),
     ] {
         assert_eq!(
             fields(&line_of(id), &["customer.id", "key.id"]),
@@ -166,6 +177,56 @@ async fn the_lines_of_logins_and_registrations_have_the_customer_and_no_secret()
         assert!(!log.contains(secret), "{secret}");
     }
     app.end().await;
+}
+
+/// The line of the request cannot say whose password was guessed: the caller is not the customer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_is_logged_with_the_customer_and_the_address_that_sent_it() {
+    catch();
+    let app = TestApp::on_sqlite("[http]\ntrusted_proxies = [\"127.0.0.1\"]").await;
+    let customer = app.member("guessed@example.com").await.customer;
+    let stranger = app.anonymous().with("x-forwarded-for", "203.0.113.77");
+    let stranger = stranger.with("x-forwarded-proto", "https");
+
+    for email in ["guessed@example.com", "unknown@example.com"] {
+        let form = json!({"email": email, "password": "wrong password"});
+        assert_eq!(stranger.post("/v1/auth/login", &form).await.status, 401);
+    }
+
+    let log = everything();
+    let lines: Vec<Value> = log
+        .lines()
+        .filter(|line| line.contains("203.0.113.77") && line.contains("a password was wrong"))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let known: Vec<_> = lines.iter().map(|line| line["customer.id"].clone()).collect();
+    assert_eq!(known, [json!(customer.id), Value::Null], "{lines:?}");
+    assert!(!log.contains("unknown@example.com"), "it may be a password in the wrong field");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platform_that_cannot_prove_who_it_is_is_logged_as_a_warning() {
+    catch();
+    let script = |_: &Seen, _: usize| Script::Answer(answer(200, "", "{}"));
+    on_stage("platform_alpha", "", script, async |mut stage| {
+        stage
+            .restart_with(|config| {
+                let alpha = config.platforms.get_mut(domain::platform::Platform::ALPHA).unwrap();
+                alpha.base_url = alpha.base_url.replace("http://", "https://");
+            })
+            .await;
+
+        let refused = stage.get("users/me").await;
+
+        assert_eq!(refused.header("x-error-source"), "gateway", "{}", refused.text());
+        let lines = everything();
+        let said = |line: &&str| line.contains("a call was not sent") && line.contains("\"WARN\"");
+        let line = lines.lines().rfind(said).unwrap();
+        assert!(line.contains("the TLS handshake failed"), "{line}");
+        stage
+    })
+    .await;
 }
 
 /// Probes arrive every few seconds, and their lines would fill the log.

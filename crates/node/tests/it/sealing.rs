@@ -12,7 +12,7 @@ use store::testing::run_raw;
 use test_service::app::TestApp;
 use test_service::{Client, with_app};
 
-const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const OLD: &str = "1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 const WRONG: &str = "1:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
 

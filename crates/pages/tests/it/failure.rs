@@ -138,8 +138,8 @@ fn only_plain_origins_join_the_policy_of_a_page() {
 
     let expected = "default-src 'none'; style-src 'self'; script-src 'self' https://good.example; \
         img-src 'self'; connect-src 'self' https://good.example; \
-        form-action 'self' https://good.example; base-uri 'none'; frame-ancestors 'none'; \
-        frame-src https://good.example";
+        form-action 'self' https://good.example; object-src 'none'; base-uri 'none'; \
+        frame-ancestors 'none'; frame-src https://good.example";
     for bad in ["", "a b", "a;b", "a,b", "a\nb", "ü", "\u{7f}", "'none'; script-src *"] {
         assert_eq!(policy(bad), expected, "{bad}");
     }

@@ -150,6 +150,11 @@ fn a_processor_needs_all_of_its_keys_and_they_belong_together() {
             clear,
         ),
         (
+            "js_url = \"http://js.example.com/v3/\"\nsecret_key = \"rk_live_1\"\nlivemode = true",
+            "js_url",
+            "must be https: whoever changes the script on its way reads cards",
+        ),
+        (
             "base_url = \"https://api.example.com/v1\"",
             "base_url",
             "must end after the host: paths begin with /v1 there",

@@ -7,8 +7,9 @@
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use domain::hosts::is_loopback_host;
 use sqlx::ConnectOptions as _;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::StoreError;
 
@@ -126,9 +127,28 @@ impl<'a> UrlParts<'a> {
             .map_err(|error| StoreError::Url(format!("{error}")))?
             .statement_cache_capacity(STATEMENTS_MAX)
             .disable_statement_logging();
+        let options = encrypted(options, query)?;
         let name = if name.is_empty() { "localhost".to_owned() } else { name };
         Ok(DatabaseHost { name, options })
     }
+}
+
+/// Connections to another machine are encrypted, and its certificate is checked, unless the URL
+/// says otherwise. The driver's own default would go on in the clear whenever the server, or
+/// somebody in between, says that it knows no TLS.
+fn encrypted(options: PgConnectOptions, query: &str) -> Result<PgConnectOptions, StoreError> {
+    let is_local = options.get_socket().is_some() || is_loopback_host(options.get_host());
+    if is_local || !matches!(options.get_ssl_mode(), PgSslMode::Prefer | PgSslMode::Allow) {
+        return Ok(options);
+    }
+    let is_said = form_urlencoded::parse(query.as_bytes())
+        .any(|(name, _)| matches!(&*name, "sslmode" | "ssl-mode"));
+    if is_said {
+        let message = "sslmode must be verify-full, verify-ca, require or disable for a server on another machine: \
+                       the others send everything unencrypted if the server asks for it";
+        return Err(StoreError::Url(message.to_owned()));
+    }
+    Ok(options.ssl_mode(PgSslMode::VerifyFull))
 }
 
 /// Adds a port to each host: one port for all of them, or one for each.
@@ -262,6 +282,37 @@ mod tests {
 
             assert!(refusal.contains("%2F"), "{refusal}");
             assert!(!refusal.contains("secr") && !refusal.contains("et@"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn connections_to_another_machine_are_encrypted_unless_the_url_says_otherwise() {
+        let mode = |url: &str| {
+            let host = DatabaseUrl::parse(url).unwrap().hosts.remove(0);
+            format!("{:?}", host.options.get_ssl_mode())
+        };
+
+        for local in [
+            "postgres://gateway@127.0.0.1:5432/books",
+            "postgres://gateway@localhost/books",
+            "postgres://gateway@[::1]/books",
+            "postgres:///books?host=/var/run/postgresql",
+        ] {
+            assert_eq!(mode(local), "Prefer", "{local}");
+        }
+        for url in ["postgres://a/books", "postgres://10.0.0.1,b/books", "postgres:///x?host=a"] {
+            assert_eq!(mode(url), "VerifyFull", "{url}");
+        }
+        for (said, expected) in [
+            ("sslmode=disable", "Disable"),
+            ("sslmode=require", "Require"),
+            ("ssl-mode=verify-ca&sslrootcert=/etc/ca.pem", "VerifyCa"),
+        ] {
+            assert_eq!(mode(&format!("postgres://a/books?{said}")), expected);
+        }
+        for said in ["sslmode=prefer", "ssl-mode=allow"] {
+            let refusal = refusal(&format!("postgres://a/books?{said}"));
+            assert!(refusal.contains("verify-full"), "{refusal}");
         }
     }
 

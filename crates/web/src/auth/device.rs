@@ -28,13 +28,6 @@ pub struct CallingDevice {
     pub cookie: Option<String>,
 }
 
-impl CallingDevice {
-    /// A caller at this address without a device cookie.
-    pub const fn without_cookie(ip: IpAddr) -> Self {
-        Self { ip, can_keep_cookies: false, cookie: None }
-    }
-}
-
 impl<S> FromRequestParts<S> for CallingDevice
 where
     WebState: FromRef<S>,

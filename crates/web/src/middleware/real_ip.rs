@@ -36,15 +36,16 @@ pub fn client(
     ClientAddress { ip: forwarded_for(peer, headers, trusted), https, by_proxy: true }
 }
 
-/// Whether a trusted proxy forwarded the request unencrypted without saying that its client used
-/// https.
+/// Whether the request came unencrypted: from a trusted proxy that does not say that its client
+/// used https, or from another machine that is no trusted proxy.
 pub fn came_in_the_clear(
     peer: IpAddr,
     tls: bool,
     headers: &HeaderMap,
     trusted: &[IpNetwork],
 ) -> bool {
-    !tls && !says_https(headers) && is_trusted(peer.to_canonical(), trusted)
+    let peer = peer.to_canonical();
+    !tls && if is_trusted(peer, trusted) { !says_https(headers) } else { !peer.is_loopback() }
 }
 
 fn says_https(headers: &HeaderMap) -> bool {
@@ -159,5 +160,25 @@ mod tests {
         assert!(!client(proxy, false, &list, &trusted()).https);
         assert!(!client(ip("203.0.113.5"), false, &once, &trusted()).https);
         assert!(client(ip("203.0.113.5"), true, &HeaderMap::new(), &trusted()).https);
+    }
+
+    #[test]
+    fn what_comes_unencrypted_from_another_machine_came_in_the_clear() {
+        let (said, unsaid) = (headers(&[("x-forwarded-proto", "https")]), HeaderMap::new());
+        for (peer, tls, headers, in_the_clear) in [
+            ("10.0.0.1", false, &said, false),
+            ("10.0.0.1", false, &unsaid, true),
+            ("10.0.0.1", true, &unsaid, false),
+            ("203.0.113.5", false, &said, true),
+            ("203.0.113.5", false, &unsaid, true),
+            ("203.0.113.5", true, &unsaid, false),
+            ("127.0.0.1", false, &unsaid, false),
+            ("::ffff:127.0.0.1", false, &unsaid, false),
+        ] {
+            let found = came_in_the_clear(ip(peer), tls, headers, &trusted());
+            assert_eq!(found, in_the_clear, "{peer} {tls}");
+        }
+        let proxy_here = ["127.0.0.1".parse().unwrap()];
+        assert!(came_in_the_clear(ip("127.0.0.1"), false, &unsaid, &proxy_here));
     }
 }

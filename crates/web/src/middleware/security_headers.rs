@@ -11,8 +11,11 @@ const COUNT: usize = 6;
 
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
-const NOTHING_RUNS: HeaderValue =
-    HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
+/// `base-uri` and `frame-ancestors` do not follow `default-src`; `object-src` does, and is named
+/// for those who look for it.
+const NOTHING_RUNS: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox",
+);
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const WHO_ASKS: HeaderValue = HeaderValue::from_static("Authorization, X-API-Key, Cookie");
 const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
@@ -61,7 +64,8 @@ mod tests {
             written(&headers),
             [
                 "cache-control: private, no-store",
-                "content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox",
+                "content-security-policy: default-src 'none'; object-src 'none'; base-uri 'none'; \
+                 frame-ancestors 'none'; sandbox",
                 "referrer-policy: no-referrer",
                 "vary: Authorization, X-API-Key, Cookie",
                 "x-content-type-options: nosniff",

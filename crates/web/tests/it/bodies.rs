@@ -1,7 +1,7 @@
 //! C9: invalid or ambiguous JSON, on every route that accepts JSON.
 
 use serde_json::{Value, json};
-use test_service::{TestApp, with_app};
+use test_service::{TestApp, contract, with_app};
 
 const ROUTES: [&str; 4] =
     ["/v1/auth/register", "/v1/auth/keys", "/v1/auth/keys/rotate", "/v1/connect/import"];
@@ -53,6 +53,10 @@ async fn invalid_or_ambiguous_json_changes_nothing() {
 
         for path in ROUTES {
             for (problem, body) in bodies() {
+                if problem == "nothing" && path == "/v1/auth/keys/rotate" {
+                    // It has no required field, so an absent body is one.
+                    continue;
+                }
                 let json = client.with("content-type", "application/json");
                 let reply = json.send("POST", path, Some(body)).await;
                 assert_eq!(
@@ -101,6 +105,63 @@ async fn json_in_another_charset_or_under_another_type_is_415() {
         }
 
         assert_eq!(view(&app, &customer.key).await, before);
+        app
+    })
+    .await;
+}
+
+/// The operations with a JSON body none of whose fields is required, as the contract says. The
+/// processor's event is signed, whatever it is.
+fn with_optional_bodies() -> Vec<(String, String, Value)> {
+    let document = contract::document();
+    let mut operations = contract::operations(&document);
+    operations.retain(|(_, path, operation)| {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let is_native = path.contains("/native/");
+        !schema.is_null() && !is_native && path != "/v1/billing/webhook" && {
+            let text = schema.to_string();
+            let name =
+                text.split("#/components/schemas/").nth(1).unwrap().split('"').next().unwrap();
+            document["components"]["schemas"][name].get("required").is_none()
+        }
+    });
+    operations
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_without_required_fields_may_be_absent() {
+    with_app(async |app| {
+        let member = app.member("ada@example.com").await;
+        let (mut declared, mut refused) = (Vec::new(), Vec::new());
+        let operations = with_optional_bodies();
+
+        for (method, path, operation) in &operations {
+            let mut statuses = Vec::new();
+            for body in [None, Some(b"{}".to_vec())] {
+                // One for each request: some of them end a key.
+                let customer = app.customer(0).await;
+                let client = match path.as_str() {
+                    "/v1/auth/me" => app.signed_in(&member).await,
+                    _ => app.with_key(&customer.key),
+                };
+                let client = match &body {
+                    Some(_) => client.with("content-type", "application/json"),
+                    None => client,
+                };
+                let path = path.replace("{key_id}", &customer.key_id);
+                statuses.push(client.send(&method.to_uppercase(), &path, body).await.status);
+            }
+            if statuses[0] == 415 || statuses[0] != statuses[1] {
+                refused.push(format!("{method} {path}: {statuses:?}"));
+            }
+            if operation["requestBody"]["required"] == true {
+                declared.push(format!("{method} {path}"));
+            }
+        }
+
+        assert!(operations.len() >= 7, "{operations:?}");
+        assert_eq!(refused, [""; 0]);
+        assert_eq!(declared, [""; 0], "the contract says that these need a body");
         app
     })
     .await;

@@ -273,6 +273,12 @@ async fn with_an_https_address_a_key_from_a_proxy_needs_x_forwarded_proto() {
         let native = secured.get("/v1/nobody/native/users/me").await;
         assert_eq!(native.failure(), (404, "account_not_found".to_owned()));
     }
+    // A password crosses the network as a key does.
+    let register = json!({"email": "ada@example.com", "password": PASSWORD});
+    let bare = app.anonymous().post("/v1/auth/register", &register).await;
+    assert_eq!(bare.failure(), expected);
+    let secured = app.anonymous().with("x-forwarded-proto", "https");
+    assert_eq!(secured.post("/v1/auth/register", &register).await.status, 201);
     assert_eq!(app.anonymous().get("/v1/platforms").await.status, 200, "it needs no key");
     app.end().await;
 }

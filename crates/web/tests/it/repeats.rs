@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use store::testing::run_raw;
 use test_service::app::Customer;
+use test_service::member::PASSWORD;
 use test_service::{Client, Reply, TestApp, at_once, with_app};
 
 const KEYS: &str = "/v1/auth/keys";
@@ -331,9 +332,11 @@ async fn sessions_of_a_customer_share_their_idempotency_keys() {
         let member = app.member("ada@example.com").await;
         let (one, other) = (app.signed_in(&member).await, app.signed_in(&member).await);
 
-        let first = keyed(&one).post(KEYS, &new_key("made")).await;
-        let again = keyed(&other).post(KEYS, &new_key("made")).await;
-        let by_key = keyed(&app.with_key(&member.customer.key)).post(KEYS, &new_key("made")).await;
+        let mut new = new_key("made");
+        new["current_password"] = json!(PASSWORD);
+        let first = keyed(&one).post(KEYS, &new).await;
+        let again = keyed(&other).post(KEYS, &new).await;
+        let by_key = keyed(&app.with_key(&member.customer.key)).post(KEYS, &new).await;
         let cross_site = other.with("idempotency-key", "two").with("sec-fetch-site", "cross-site");
         let cross_site = cross_site.post(KEYS, &new_key("made")).await;
 

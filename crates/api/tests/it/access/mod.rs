@@ -71,7 +71,7 @@ fn nothing(_: &Victim) -> Value {
 }
 
 fn new_key(_: &Victim) -> Value {
-    json!({"name": "another", "scope": "read_only"})
+    json!({"name": "another", "scope": "read_only", "current_password": PASSWORD})
 }
 
 fn rotation(victim: &Victim) -> Value {

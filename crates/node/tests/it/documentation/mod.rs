@@ -27,7 +27,7 @@ fn page(reply: &Reply) -> String {
     assert_eq!(
         reply.header("content-security-policy"),
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-         form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+         form-action 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
     );
     String::from_utf8_lossy(&reply.body).into_owned()
 }

@@ -106,7 +106,7 @@ pub(in crate::error) const HTTPS_REQUIRED: FailureRow = FailureRow {
     status: StatusCode::FORBIDDEN,
     title: "HTTPS required",
     retryable: false,
-    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Where the public address is https, a key that comes through a trusted proxy is refused unless the proxy says with `X-Forwarded-Proto: https` that its caller's connection is encrypted. A key that was sent unencrypted should be rotated.",
+    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Where the public address is https, a request with a key, and one that changes something, is refused if it comes unencrypted from another machine, or through a trusted proxy that does not say with `X-Forwarded-Proto: https` that its caller's connection is encrypted. A key or a password that was sent unencrypted should be replaced.",
 };
 /// `read_only_key`
 pub(in crate::error) const READ_ONLY_KEY: FailureRow = FailureRow {

@@ -3,7 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::default_provider;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 use transport::{BoundListener, ListenerSettings, TlsFiles};
 
 use super::support::{
@@ -21,13 +25,21 @@ fn tls_files() -> TlsFiles {
 
 /// A client that trusts only the test's certificate and offers one protocol.
 async fn tls_client(address: SocketAddr, protocol: &[u8]) -> impl AsyncRead + AsyncWrite + Unpin {
+    tls_client_with(default_provider(), address, protocol).await
+}
+
+/// The same with this cryptography.
+async fn tls_client_with(
+    provider: CryptoProvider,
+    address: SocketAddr,
+    protocol: &[u8],
+) -> TlsStream<TcpStream> {
     use rustls::pki_types::pem::PemObject;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
     let certificate =
         rustls::pki_types::CertificateDer::from_pem_file(tls_files().certificate_file).unwrap();
     roots.add(certificate).unwrap();
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
@@ -53,6 +65,20 @@ async fn http1_and_http2_work_over_tls() {
 
     assert!(answer.ends_with("Peer { ip: 127.0.0.1, tls: true }"), "{answer}");
     drop((http1, http2));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_strongest_suite_is_taken_whatever_the_client_prefers() {
+    let (running, _) = start(&ListenerSettings { tls: Some(tls_files()), ..settings() });
+    let mut provider = default_provider();
+    provider.cipher_suites.sort_by_key(|suite| format!("{:?}", suite.suite()).contains("AES_256"));
+
+    let client = tls_client_with(provider, running.address(), b"http/1.1").await;
+
+    let chosen = client.get_ref().1.negotiated_cipher_suite().unwrap().suite();
+    assert_eq!(chosen, rustls::CipherSuite::TLS13_AES_256_GCM_SHA384);
+    drop(client);
     running.stop().await;
 }
 
