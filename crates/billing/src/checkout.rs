@@ -10,6 +10,7 @@ use settings::billing::Pack;
 use store::orders::{self, Order};
 
 use super::marks::{self, OrderMetadata};
+use super::offered_prices::{self, PricedOffer};
 use super::opening::{self, PackPurchase};
 use super::payer;
 use crate::BillingState;
@@ -36,7 +37,7 @@ pub async fn begin(
     idempotency: Option<RequestKey>,
 ) -> Result<CheckoutPage, Failure> {
     let pack = super::pack(billing, pack_id)?;
-    billing.processor()?;
+    offered_prices::checked(billing, PricedOffer::Pack(pack)).await?;
     let payer = payer::ensure(billing, customer).await?;
     let purchase = PackPurchase {
         customer,
@@ -96,7 +97,10 @@ async fn open_page(
         asks: billing.config.billing.questions(),
         makes_invoice: billing.config.billing.pack_invoices,
     };
-    let session = billing.processor()?.create_checkout(&new, &super::key("co", order.id)?).await?;
+    let key = super::key("co", order.id)?;
+    let session = billing.processor()?.create_checkout(&new, &key).await;
+    let session =
+        session.map_err(|error| offered_prices::refused(&[PricedOffer::Pack(pack)], error))?;
     orders::set_session(&billing.store, order.id, &session.id).await?;
     let url = session.url.ok_or(ENDED)?;
     Ok(CheckoutPage { url, session: session.id, order: order.id })

@@ -17,7 +17,7 @@ use store::subscriptions::{self, StoredSubscription, SubscriptionView};
 
 use super::changes::LEASE_S;
 use super::period::{self, SubscriptionPeriod};
-use super::{plan_changes, plans};
+use super::{offered_prices, plan_changes, plans};
 use crate::BillingState;
 
 /// The maximum number of extra slots on one platform.
@@ -247,6 +247,9 @@ async fn slot_item(
         }
     };
     let count_before = view.slots(platform);
+    if item.is_some() && count > count_before {
+        offered_prices::check_item(billing, platform, &price_id).await?;
+    }
     if item.is_some_and(|item| item.quantity != count_before) {
         let message = format!("the subscription has several items for slots on {platform}");
         return Err(Failure::Internal(message));

@@ -9,10 +9,12 @@ use processor_client::ProcessorError;
 use processor_client::objects::{InvoiceStatus, ProcessorInvoice};
 use store::invoice_notices::{self, FailedPayment};
 use store::payments::{self, NewPayment, PaidFor};
+use store::recorded_payments;
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::give_up::{self, PayingCustomer};
-use super::{invoice_records, sold};
+use super::invoice_records;
+use super::sold::{self, ReadSale, SaleDifference};
 use crate::BillingState;
 
 /// Reads an invoice and grants the credits of what it sold.
@@ -47,9 +49,15 @@ pub async fn take_invoice(
             | InvoiceStatus::Other => FulfilmentOutcome::Open,
         });
     }
-    let Some(sold) = sold::read(billing, invoice).await? else {
+    let Some(ReadSale { sold, difference }) = sold::read(billing, invoice).await? else {
         return Ok(FulfilmentOutcome::NotOurs);
     };
+    if let Some(difference) = difference
+        // What earlier versions granted stays granted.
+        && !recorded_payments::is_granted(&billing.store, &invoice.id).await?
+    {
+        return unlike_ours(billing, invoice, &difference).await;
+    }
     let now = billing.clock.now();
     let paid = NewPayment {
         entry: EntryId::new(now, billing.random.bytes()),
@@ -64,6 +72,20 @@ pub async fn take_invoice(
         at: now,
     };
     Ok(fulfil::told(&paid, payments::fulfil(&billing.store, &paid).await?))
+}
+
+/// Notes a paid invoice that is not what we sell. It brings nothing.
+async fn unlike_ours(
+    billing: &BillingState,
+    invoice: &ProcessorInvoice,
+    difference: &SaleDifference,
+) -> Result<FulfilmentOutcome, Failure> {
+    let payer = invoice.customer_id().unwrap_or_default();
+    let owner = store::processor_customers::owner(&billing.store, payer).await?;
+    let who = owner.map_or_else(|| "no customer of ours".to_owned(), |owner| owner.to_string());
+    let details = format!("{who}: {}", difference.details);
+    fulfil::note_unmatched(billing, &invoice.id, difference.reason, &details).await?;
+    Ok(FulfilmentOutcome::Unmatched)
 }
 
 /// Reads an invoice whose payment failed or needs the customer to authenticate, and notifies the

@@ -14,6 +14,7 @@ pub mod checkout;
 pub mod compare_days;
 mod credit;
 pub mod decide;
+pub mod disputes;
 pub mod fulfil;
 pub mod give_up;
 pub mod invoice_records;
@@ -26,6 +27,7 @@ pub mod lots;
 pub mod low_balances;
 mod marks;
 pub mod notices;
+pub mod offered_prices;
 mod opening;
 mod page_goods;
 pub mod payer;
@@ -52,6 +54,7 @@ use std::sync::Arc;
 
 use ::jobs::JobQueue;
 use domain::slot::AccountAllowances;
+use emails::{EmailRequest, OperatorNotice};
 use failures::Failure;
 use failures::PaymentProblem;
 use processor_client::IdempotencyKey;
@@ -62,6 +65,7 @@ use runtime::tasks::Tasks;
 use settings::Config;
 use settings::billing::Pack;
 use store::Store;
+use store::jobs::NewJob;
 
 use crate::low_balances::LowBalances;
 
@@ -123,4 +127,10 @@ pub fn pack<'a>(billing: &'a BillingState, id: &str) -> Result<&'a Pack, Failure
 /// The idempotency key of a request of this kind for this row, the same however often it is sent.
 pub fn key(kind: &str, id: impl Display) -> Result<IdempotencyKey, Failure> {
     IdempotencyKey::of(kind, id).map_err(|error| Failure::Internal(error.to_string()))
+}
+
+/// An email to the operator as a job; `None` if it wants no emails.
+fn operator_email(billing: &BillingState, notice: OperatorNotice) -> Option<NewJob> {
+    billing.config.mail.operator()?;
+    Some(emails::job(&billing.jobs, &EmailRequest::Operator { notice }))
 }

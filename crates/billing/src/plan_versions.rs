@@ -9,7 +9,7 @@ use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::AccountCounts;
 use domain::time::Timestamp;
-use failures::Failure;
+use failures::{Failure, PaymentProblem};
 use processor_client::objects::{ExpandableObject, ProcessorPrice};
 use processor_client::{ProcessorClient, ProcessorError};
 use settings::billing::Plan;
@@ -96,8 +96,8 @@ pub async fn bought(
     Ok(VersionLookup::of(billing).bought(price_id, product_id).await?)
 }
 
-/// Records what a configured plan sells at this price. Fails if the price was first seen with other
-/// terms.
+/// Records what a configured plan sells at this price. If the price was first seen with other terms,
+/// the plan is not for sale.
 pub(super) async fn write_down_sold(
     billing: &BillingState,
     plan: &Plan,
@@ -108,7 +108,8 @@ pub(super) async fn write_down_sold(
     if known.is_same_offer(&version) {
         return Ok(known);
     }
-    Err(Failure::Internal(other_terms(&known)))
+    tracing::error!(plan.id = plan.id, problem = other_terms(&known), "a price does not match");
+    Err(PaymentProblem::NotForSale { what: format!("the plan {}", plan.id) }.into())
 }
 
 /// The accounts of a configured plan.

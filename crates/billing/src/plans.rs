@@ -1,8 +1,9 @@
 //! Plans and slots: what the configuration offers, the processor's prices for it, and what an item
 //! of a subscription is.
 //!
-//! A price named in the configuration is used as it is. Otherwise one is created at the processor
-//! when it is first needed, and found again by a lookup key that contains its purpose and amount.
+//! A price named in the configuration is used if it matches (`offered_prices`). Otherwise one is
+//! created at the processor when it is first needed, and found again by a lookup key that contains
+//! its purpose and amount.
 //! The metadata of prices and products also says what they are for, so that a subscription keeps
 //! what it bought when the offer changes.
 
@@ -11,6 +12,7 @@ use domain::slot::{AccountAllowances, AccountCounts};
 use failures::Failure;
 use processor_client::{NewPrice, NewProduct, ProcessorClient, ProcessorError};
 
+use super::offered_prices::{self, PricedOffer};
 use super::plan_versions;
 
 pub use super::plan_versions::{SoldItem, bought, configured as version};
@@ -62,27 +64,22 @@ pub fn slot(billing: &BillingState, platform: Platform) -> Option<OfferedItem<'_
     billing.config.slots.prices.of(platform).map(|price| OfferedItem::Slot(platform, price))
 }
 
-/// The processor's price for an offer. The version of a plan is recorded before it is sold.
+/// The processor's price for an offer, which must match. The version of a plan is recorded before
+/// it is sold.
 pub async fn price(billing: &BillingState, offered: OfferedItem<'_>) -> Result<String, Failure> {
-    let price_id = find_or_make_price(billing, offered).await?;
+    let price_id = match offered_prices::checked(billing, PricedOffer::Item(offered)).await? {
+        Some(price_id) => price_id,
+        None => make_price(billing, offered).await?,
+    };
     if let OfferedItem::Plan(plan) = offered {
         plan_versions::write_down_sold(billing, plan, &price_id).await?;
     }
     Ok(price_id)
 }
 
-async fn find_or_make_price(
-    billing: &BillingState,
-    offered: OfferedItem<'_>,
-) -> Result<String, Failure> {
-    if !offered.configured_price().is_empty() {
-        return Ok(offered.configured_price().to_owned());
-    }
+async fn make_price(billing: &BillingState, offered: OfferedItem<'_>) -> Result<String, Failure> {
     let processor = billing.processor()?;
     let word = offered.word();
-    if let Some(found) = processor.find_prices(&word).await?.data.into_iter().next() {
-        return Ok(found.id);
-    }
     make_product(processor, offered).await?;
     let purpose = offered.purpose();
     let metadata: Vec<_> = purpose.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -99,8 +96,8 @@ async fn find_or_make_price(
         Ok(price) => Ok(price.id),
         // Another node created it in the meantime.
         Err(ProcessorError::Refused(refusal)) => {
-            let found = processor.find_prices(&word).await?.data.into_iter().next();
-            found.map(|price| price.id).ok_or_else(|| ProcessorError::Refused(refusal).into())
+            let found = offered_prices::checked(billing, PricedOffer::Item(offered)).await?;
+            found.ok_or_else(|| ProcessorError::Refused(refusal).into())
         }
         Err(error) => Err(error.into()),
     }
@@ -166,7 +163,7 @@ impl OfferedItem<'_> {
         }
     }
 
-    fn configured_price(&self) -> &str {
+    pub(super) fn configured_price(&self) -> &str {
         match self {
             Self::Plan(plan) => &plan.price_id,
             Self::Slot(_, price) => &price.price_id,
@@ -188,7 +185,7 @@ impl OfferedItem<'_> {
     }
 
     /// The lookup key of its price: a different amount, credits or accounts make a different price.
-    fn word(&self) -> String {
+    pub(super) fn word(&self) -> String {
         let terms = match self {
             Self::Plan(plan) => {
                 format!("{}_{}_{}", plan.price_cents, plan.monthly_credits, account_word(plan))

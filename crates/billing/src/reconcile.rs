@@ -22,7 +22,7 @@ use runtime::metrics;
 use super::fulfil::{self, FulfilmentOutcome};
 use super::listing::{all, listing};
 use super::marks::{self, OrderMark};
-use super::{invoice_records, invoices, reversals, subscriptions, webhook};
+use super::{disputes, invoice_records, invoices, reversals, subscriptions, webhook};
 use crate::BillingState;
 
 /// How far back the regular reconciliation looks, in hours.
@@ -401,16 +401,10 @@ impl Reconciliation<'_> {
     }
 
     async fn disputes(&mut self) -> Result<(), Failure> {
-        let (processor, from) = (self.processor.clone(), self.from);
-        let disputes = all(move |after| {
-            let processor = processor.clone();
-            async move { processor.list_disputes(&listing(from, after.as_deref())).await }
-        })
-        .await?;
-        for dispute in disputes {
+        for notice in disputes::listed(&self.processor, self.from).await? {
             self.report.looked_at += 1;
-            if let Err(error) = reversals::take_dispute(self.billing, &dispute).await {
-                self.failed(&dispute.id, &error);
+            if let Err(error) = disputes::take(self.billing, &notice).await {
+                self.failed(notice.id(), &error);
             }
         }
         Ok(())

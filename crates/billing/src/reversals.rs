@@ -60,15 +60,6 @@ pub async fn refunds_of_charge(
     Ok(taken)
 }
 
-/// Reads a dispute and records it.
-pub async fn dispute(billing: &BillingState, id: &str) -> Result<ReversalOutcome, Failure> {
-    match billing.processor()?.retrieve_dispute(id).await {
-        Ok(read) => take_dispute(billing, &read).await,
-        Err(ProcessorError::Missing) => Ok(ReversalOutcome::NotOurs),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Records a refund as it was read from the processor.
 pub async fn take_refund(
     billing: &BillingState,
@@ -133,14 +124,8 @@ async fn take(
     intent: Option<&ExpandableObject<PaymentIntent>>,
     charge: Option<&str>,
 ) -> Result<ReversalOutcome, Failure> {
-    let intent = match (intent, charge) {
-        (Some(intent), _) => intent.id().to_owned(),
-        (None, Some(charge)) => {
-            let read = billing.processor()?.retrieve_charge(charge).await?;
-            let Some(paid_by) = read.payment_intent else { return Ok(ReversalOutcome::NotOurs) };
-            paid_by.id().to_owned()
-        }
-        (None, None) => return Ok(ReversalOutcome::NotOurs),
+    let Some(intent) = intent_of(billing, intent, charge).await? else {
+        return Ok(ReversalOutcome::NotOurs);
     };
     let Some(source) = booked(billing, &intent).await? else { return Ok(ReversalOutcome::NotOurs) };
     let credit_cents = match source {
@@ -181,6 +166,22 @@ async fn take(
     }
 }
 
+/// The payment intent of an object that names it or its charge; `None` if there is none.
+pub(super) async fn intent_of(
+    billing: &BillingState,
+    intent: Option<&ExpandableObject<PaymentIntent>>,
+    charge: Option<&str>,
+) -> Result<Option<String>, Failure> {
+    match (intent, charge) {
+        (Some(intent), _) => Ok(Some(intent.id().to_owned())),
+        (None, Some(charge)) => {
+            let read = billing.processor()?.retrieve_charge(charge).await?;
+            Ok(read.payment_intent.map(|paid_by| paid_by.id().to_owned()))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
 /// The jobs that follow a reversal: an email to the customer, and changes of its credit at the
 /// processor.
 fn following(
@@ -215,7 +216,10 @@ fn following(
 /// The kind of the reversed payment, if it is one of ours. The reversal may arrive before the
 /// payment was recorded; then the payment is recorded first, since the processor says that it was
 /// made, for a pack or for an invoice.
-async fn booked(billing: &BillingState, intent: &str) -> Result<Option<PaymentSource>, Failure> {
+pub(super) async fn booked(
+    billing: &BillingState,
+    intent: &str,
+) -> Result<Option<PaymentSource>, Failure> {
     if let Some(source) = store::payments::source_of(&billing.store, intent).await? {
         return Ok(Some(source));
     }

@@ -6,12 +6,14 @@
 //! the processor computed them.
 
 use domain::billing_period::BillingPeriod;
+use domain::payment::Mismatch;
 use domain::sales::PartKind;
 use domain::time::Timestamp;
 use failures::Failure;
 use processor_client::ProcessorError;
 use processor_client::objects::{InvoiceLine, ProcessorInvoice};
 use settings::ExpirySection;
+use settings::billing::CURRENCY;
 use store::payments::{SoldInvoice, SoldPart};
 use store::sales::SoldLine;
 
@@ -19,11 +21,24 @@ use super::period::{self, seconds};
 use super::plans::{self, SoldItem};
 use crate::BillingState;
 
+/// What an invoice sold, and whether it is what we sell.
+pub(super) struct ReadSale {
+    pub(super) sold: SoldInvoice,
+    /// What differs from what we sell: then it brings nothing until the operator decides.
+    pub(super) difference: Option<SaleDifference>,
+}
+
+/// How an invoice differs from what we sell.
+pub(super) struct SaleDifference {
+    pub(super) reason: Mismatch,
+    pub(super) details: String,
+}
+
 /// Reads what an invoice sold, with all its lines; `None` if no line is for something of ours.
 pub(super) async fn read(
     billing: &BillingState,
     invoice: &ProcessorInvoice,
-) -> Result<Option<SoldInvoice>, Failure> {
+) -> Result<Option<ReadSale>, Failure> {
     let Some(subscription) = invoice.subscription_id() else { return Ok(None) };
     let lines = period::all_lines(billing, invoice).await?;
     let mut bought = Vec::new();
@@ -44,14 +59,46 @@ pub(super) async fn read(
     for (line, what) in lines.iter().zip(&bought) {
         sorted.add(line, what, monthly_credits(billing, subscription, line, what).await?);
     }
-    Ok(Some(SoldInvoice {
+    let difference = difference(invoice, lines.iter().zip(&bought));
+    let sold = SoldInvoice {
         subscription: subscription.to_owned(),
         number: invoice.number.clone().unwrap_or_default(),
         sold_at: seconds(invoice.created),
         parts: sorted.parts(),
         lines: sorted.lines,
         livemode: billing.config.processor.livemode,
-    }))
+    };
+    Ok(Some(ReadSale { sold, difference }))
+}
+
+/// Whether an invoice is in our currency, and its plan costs for a whole period what its version
+/// costs, before discounts. A line of 0 cents is a trial, which brings nothing anyway; prorations
+/// follow from whole periods.
+fn difference<'a>(
+    invoice: &ProcessorInvoice,
+    mut lines: impl Iterator<Item = (&'a InvoiceLine, &'a SoldItem)>,
+) -> Option<SaleDifference> {
+    let (payer, number) =
+        (invoice.customer_id().unwrap_or_default(), invoice.number.as_deref().unwrap_or_default());
+    if invoice.currency != CURRENCY {
+        let details = format!(
+            "{number} of {payer} took {} {}, but plans are sold in {CURRENCY}",
+            invoice.amount_paid, invoice.currency
+        );
+        return Some(SaleDifference { reason: Mismatch::OtherCurrency, details });
+    }
+    lines.find_map(|(line, bought)| {
+        let SoldItem::Plan(version) = bought else { return None };
+        let wanted = version.price_cents.saturating_mul(line.quantity.unwrap_or(1));
+        if line.is_proration() || line.amount == 0 || line.amount == wanted {
+            return None;
+        }
+        let details = format!(
+            "{number} of {payer} has the plan `{}` for {} cents, but {} is sold for {wanted}",
+            version.plan_id, line.amount, version.price_id
+        );
+        Some(SaleDifference { reason: Mismatch::OtherAmount, details })
+    })
 }
 
 /// The anchor from which the months of a subscription are counted; `None` if the processor no

@@ -15,6 +15,7 @@ use processor_client::{
 use settings::billing::Plan;
 use store::subscription_offers::{self, SubscriptionOffer};
 
+use super::offered_prices::{self, PricedOffer};
 use super::plans::{self, OfferedItem};
 use super::{payer, subscriptions};
 use crate::BillingState;
@@ -168,10 +169,13 @@ async fn create(
     payer: &str,
     choice: &PlanChoice<'_>,
 ) -> Result<CheckoutSession, Failure> {
-    let mut prices = vec![(plans::price(billing, OfferedItem::Plan(choice.plan)).await?, 1)];
+    let mut offers = vec![(OfferedItem::Plan(choice.plan), 1)];
     for (platform, count) in &choice.slots {
-        let offered = plans::slot(billing, *platform).ok_or(PAGE_OVER)?;
-        prices.push((plans::price(billing, offered).await?, *count));
+        offers.push((plans::slot(billing, *platform).ok_or(PAGE_OVER)?, *count));
+    }
+    let mut prices = Vec::new();
+    for (offered, count) in &offers {
+        prices.push((plans::price(billing, *offered).await?, *count));
     }
     let lines: Vec<_> = prices
         .iter()
@@ -194,7 +198,11 @@ async fn create(
         asks: billing.config.billing.questions(),
         makes_invoice: false,
     };
-    Ok(billing.processor()?.create_checkout(&new, &super::key("co", offer.id)?).await?)
+    let session = billing.processor()?.create_checkout(&new, &super::key("co", offer.id)?).await;
+    session.map_err(|error| {
+        let offers: Vec<_> = offers.iter().map(|(item, _)| PricedOffer::Item(*item)).collect();
+        offered_prices::refused(&offers, error)
+    })
 }
 
 /// Closes the page of an earlier offer, so that it can no longer be paid, and then the offer. A

@@ -15,7 +15,7 @@ use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::reversals::{self, ReversalOutcome};
-use super::{cards, invoice_records, invoices, subscriptions};
+use super::{cards, disputes, invoice_records, invoices, subscriptions};
 use crate::BillingState;
 
 /// How long a webhook request waits for the event to be processed. After that it is answered, and
@@ -109,7 +109,7 @@ fn believed(
 }
 
 /// The types of events that change something here. The endpoint at the processor must send them.
-pub const EVENTS: [&str; 37] = [
+pub const EVENTS: [&str; 39] = [
     "charge.dispute.closed",
     "charge.dispute.created",
     "charge.dispute.funds_reinstated",
@@ -144,6 +144,8 @@ pub const EVENTS: [&str; 37] = [
     "payment_method.automatically_updated",
     "payment_method.detached",
     "payment_method.updated",
+    "radar.early_fraud_warning.created",
+    "radar.early_fraud_warning.updated",
     "refund.created",
     "refund.failed",
     "refund.updated",
@@ -157,6 +159,7 @@ enum EventSubject {
     Refund,
     RefundsOfCharge,
     Dispute,
+    FraudWarning,
     Subscription,
     UnpaidInvoice,
     PaidInvoice,
@@ -174,6 +177,7 @@ impl EventSubject {
             ("refund", _) | ("charge", "refund.updated") => Some(Self::Refund),
             ("charge", "refunded") => Some(Self::RefundsOfCharge),
             ("charge", what) if what.starts_with("dispute.") => Some(Self::Dispute),
+            ("radar", what) if what.starts_with("early_fraud_warning.") => Some(Self::FraudWarning),
             ("customer", what) if what.starts_with("subscription.") => Some(Self::Subscription),
             ("invoice", "payment_failed" | "payment_action_required") => Some(Self::UnpaidInvoice),
             ("invoice", "paid" | "payment_succeeded") => Some(Self::PaidInvoice),
@@ -199,7 +203,8 @@ async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutc
         EventSubject::RefundsOfCharge => {
             Ok(of_reversal(reversals::refunds_of_charge(billing, object).await?))
         }
-        EventSubject::Dispute => Ok(of_reversal(reversals::dispute(billing, object).await?)),
+        EventSubject::Dispute => Ok(of_reversal(disputes::dispute(billing, object).await?)),
+        EventSubject::FraudWarning => Ok(of_reversal(disputes::warning(billing, object).await?)),
         EventSubject::Subscription => of_subscription(billing, event).await,
         EventSubject::UnpaidInvoice => {
             let failed = invoices::payment_failed(billing, object).await?;

@@ -43,6 +43,7 @@ struct ShownInvoice {
     amount_cents: i64,
     due_cents: i64,
     paid_cents: i64,
+    returned_cents: i64,
     hosted_url: Option<String>,
     pdf_url: Option<String>,
     created_at: String,
@@ -95,6 +96,11 @@ impl ShownInvoice {
 
     fn due(&self) -> String {
         format::dollars(self.due_cents)
+    }
+
+    /// What has gone back, if something has.
+    fn returned(&self) -> Option<String> {
+        (self.returned_cents != 0).then(|| format::dollars(self.returned_cents))
     }
 
     fn paid(&self) -> String {

@@ -160,6 +160,8 @@ pub(crate) struct CreditPack {
     pub(crate) pack_id: String,
     price_cents: i64,
     credits: i64,
+    /// Whether the payment page sells it.
+    pub(crate) available: bool,
 }
 
 impl CreditPack {
@@ -353,7 +355,16 @@ impl Subscription {
 /// `GET /v1/billing/subscriptions/plans`.
 #[derive(serde::Deserialize)]
 pub(crate) struct PlanList {
-    pub(crate) bundles: Vec<PlanOffer>,
+    pub(crate) bundles: Vec<SoldPlan>,
+}
+
+/// A plan for sale.
+#[derive(serde::Deserialize)]
+pub(crate) struct SoldPlan {
+    #[serde(flatten)]
+    pub(crate) plan: PlanOffer,
+    /// Whether it can be bought at the moment.
+    pub(crate) available: bool,
 }
 
 /// `GET /v1/billing/slots`.
@@ -389,6 +400,8 @@ impl SlotChange {
 pub(crate) struct SlotState {
     pub(crate) platform: String,
     price_cents: Option<i64>,
+    /// Whether more can be bought at the moment.
+    pub(crate) available: bool,
     pub(crate) count: i64,
     pub(crate) included: i64,
     pub(crate) limit: i64,
@@ -411,6 +424,7 @@ pub(crate) struct ShownOrder {
     credits: i64,
     amount_cents: i64,
     charged_cents: Option<i64>,
+    returned_cents: i64,
     tax_cents: Option<i64>,
     pub(crate) status: String,
     channel: String,
@@ -435,6 +449,11 @@ impl ShownOrder {
     /// What was charged, else the price.
     pub(crate) fn amount(&self) -> String {
         format::dollars(self.charged_cents.unwrap_or(self.amount_cents))
+    }
+
+    /// What has gone back, if something has.
+    pub(crate) fn returned(&self) -> Option<String> {
+        (self.returned_cents != 0).then(|| format::dollars(self.returned_cents))
     }
 
     pub(crate) fn tax(&self) -> Option<String> {
@@ -485,7 +504,9 @@ mod tests {
     }
 
     fn pack(price_cents: i64, credits: i64) -> CreditPack {
-        read(json!({"pack_id": "p", "price_cents": price_cents, "credits": credits}))
+        read(
+            json!({"pack_id": "p", "price_cents": price_cents, "credits": credits, "available": true}),
+        )
     }
 
     #[test]
@@ -631,7 +652,7 @@ mod tests {
 
     fn order(status: &str, channel: &str, more: &Value) -> ShownOrder {
         let mut all = json!({
-            "order_id": "ord_1", "pack_id": "p", "credits": 5_000, "amount_cents": 1_000,
+            "order_id": "ord_1", "pack_id": "p", "credits": 5_000, "returned_cents": 0, "amount_cents": 1_000,
             "charged_cents": null, "tax_cents": null, "status": status, "channel": channel,
             "created_at": "2026-11-22T11:27:49Z", "failure": null, "receipt_url": null,
             "invoice_id": null,
@@ -651,6 +672,8 @@ mod tests {
         assert!(waiting.may_wait() && !elsewhere.may_wait() && !taxed.may_wait());
         assert_eq!((waiting.amount(), waiting.tax()), ("$10.00".to_owned(), None));
         assert_eq!((taxed.amount(), taxed.tax()), ("$11.90".to_owned(), Some("$1.90".to_owned())));
+        let returned = order("paid", "charge", &json!({"returned_cents": 300}));
+        assert_eq!((waiting.returned(), returned.returned()), (None, Some("$3.00".to_owned())));
         assert!(taxed.is_top_up() && !waiting.is_top_up());
         assert_eq!((declined.failure(), declined.tax()), ("the card has expired".to_owned(), None));
         assert_eq!(declined.state(), ("Declined", "bad"));

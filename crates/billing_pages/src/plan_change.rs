@@ -103,7 +103,8 @@ async fn preview(
         }
         Err(problem) => return Ok(refused(&visitor, BillingTab::Plans, &problem)),
     };
-    let plan = plans.bundles.into_iter().find(|plan| plan.plan_id == plan_id);
+    let mut plans = plans.bundles.into_iter().map(|sold| sold.plan);
+    let plan = plans.find(|plan| plan.plan_id == plan_id);
     let missing =
         || console_kit::service::ServiceProblem::missing("not_found", "This plan isn't sold.");
     let Some(plan) = plan else { return Err(visitor.fail(missing())) };

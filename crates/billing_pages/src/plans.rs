@@ -9,7 +9,9 @@ use futures_util::future::try_join3;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::model::{PlanList, PlanOffer, ProcessorPage, SlotList, SlotState, Subscription};
+use crate::model::{
+    PlanList, PlanOffer, ProcessorPage, SlotList, SlotState, SoldPlan, Subscription,
+};
 use crate::part::{BillingPart, BillingTab, refused, show};
 use crate::plan_change;
 use crate::processor;
@@ -50,6 +52,8 @@ struct OfferedPlan {
     subscribe: Option<FormTarget>,
     is_current: bool,
     is_next: bool,
+    /// Whether it can be bought at the moment.
+    is_available: bool,
 }
 
 impl PlansPage {
@@ -97,11 +101,13 @@ async fn show_plans(visitor: ConsoleVisitor) -> Result<Response, PageFailure> {
 }
 
 impl OfferedPlan {
-    fn new(visitor: &ConsoleVisitor, plan: PlanOffer, has: &Subscription) -> Self {
+    fn new(visitor: &ConsoleVisitor, sold: SoldPlan, has: &Subscription) -> Self {
+        let SoldPlan { plan, available } = sold;
         let is = |other: Option<&PlanOffer>| other.is_some_and(|one| one.plan_id == plan.plan_id);
         let path = plan_change::path(&plan.plan_id);
         let buy = format!("{path}/subscribe");
         Self {
+            is_available: available,
             path,
             is_current: has.is_live() && is(has.plan.as_ref()),
             is_next: has.is_live() && is(has.pending()),

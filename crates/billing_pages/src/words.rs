@@ -168,6 +168,7 @@ pub(crate) fn title_of(problem: &ServiceProblem) -> &'static str {
             "We can't reach the payment processor"
         }
         "payments_not_configured" => "Payments aren't set up here",
+        "not_for_sale" => "This isn't for sale right now",
         "not_found" => "There's nothing here",
         _ => "This isn't possible right now",
     }
@@ -193,6 +194,10 @@ pub(crate) fn of_problem(problem: &ServiceProblem) -> String {
                 .to_owned()
         }
         "payments_not_configured" => "Payments aren't set up here. Ask the operator.".to_owned(),
+        "not_for_sale" => {
+            "This isn't for sale right now. Nothing was charged. Try again later, or choose something else."
+                .to_owned()
+        }
         "no_saved_card" => {
             "There's no saved card. Pay on the payment page; the card is saved there.".to_owned()
         }

@@ -20,6 +20,7 @@ pub mod common_passwords;
 pub mod credits;
 pub mod customer;
 pub mod dataset;
+pub mod dispute;
 pub mod export;
 pub mod field_error;
 pub mod hosts;

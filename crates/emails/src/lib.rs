@@ -2,6 +2,7 @@
 //! their links are built from `http.public_base_url` only.
 
 mod notices;
+mod operator;
 pub mod pay_links;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use store::mail_links::NewEmailLink;
 use text::{ConsolePages, EmailContent, Html, Plain};
 
 pub use notices::CustomerNotice;
+pub use operator::OperatorNotice;
 pub use text::{amount, time};
 
 /// What writing emails needs.
@@ -162,6 +164,11 @@ pub enum EmailRequest {
         /// What it is told.
         notice: CustomerNotice,
     },
+    /// Tells the operator something that needs a decision.
+    Operator {
+        /// What it is told.
+        notice: OperatorNotice,
+    },
 }
 
 /// Writes the email; `None` if it is no longer needed.
@@ -176,6 +183,7 @@ pub async fn write(
         EmailRequest::Notice { customer, notice } => {
             return notices::write(emails, *customer, notice, job).await;
         }
+        EmailRequest::Operator { notice } => return operator::write(emails, notice, job),
         EmailRequest::TopUpWaits { customer } => return top_up_waits(emails, *customer, job).await,
         EmailRequest::TopUpStopped { customer } => {
             return top_up_stopped(emails, *customer, job).await;

@@ -19,6 +19,15 @@ pub enum PaymentProblem {
     /// The operator has configured no processor.
     #[error("payments are not configured on this deployment")]
     NotConfigured,
+    /// The price at the processor is not the one that is shown here.
+    #[error(
+        "{what} is not for sale at the moment, because its price at the payment processor is not the one shown here; the \
+         operator has been told. Nothing was charged or changed"
+    )]
+    NotForSale {
+        /// What was to be bought, such as `the pack pack_10`.
+        what: String,
+    },
     /// The card was declined, or the bank requires the customer to authenticate.
     #[error("the payment was declined ({decline_code}); nothing was changed")]
     Failed {

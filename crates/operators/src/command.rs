@@ -8,8 +8,8 @@ use failures::{Failure, FieldProblem};
 
 use crate::unmatched::SettlementWish;
 use crate::{
-    OperatorIdentity, OperatorOutcome, OperatorsState, calls, customers, erase, liability, profile,
-    refunds, suspend, unmatched,
+    OperatorIdentity, OperatorOutcome, OperatorsState, calls, customers, disputes, erase,
+    liability, profile, refunds, suspend, unmatched,
 };
 
 /// What becomes of the credits of a refunded order.
@@ -117,6 +117,15 @@ pub enum OperatorCommand {
     },
     /// Sums up the credits that customers can still spend.
     Liability {},
+    /// Lists disputes and warnings of fraud.
+    ListDisputes {
+        /// Whether to list those that are over, too.
+        #[serde(default)]
+        with_ended: bool,
+        /// How many, 1 to 500; 50 by default.
+        #[serde(default)]
+        limit: Option<i64>,
+    },
     /// Lists payments that matched no order.
     ListUnmatched {
         /// Whether to list settled ones, too.
@@ -156,6 +165,7 @@ impl OperatorCommand {
             | Self::FindCustomers { .. }
             | Self::ShowCall { .. }
             | Self::Liability {}
+            | Self::ListDisputes { .. }
             | Self::ListUnmatched { .. } => Permission::TO_VIEW_CUSTOMERS,
             Self::SuspendCustomer { cancel_subscription: true, .. } => {
                 Permission::TO_CHANGE_AND_MOVE_MONEY
@@ -206,6 +216,9 @@ pub async fn run(
             Box::pin(refunds::refund(operators, who, order, credits, dry_run)).await
         }
         OperatorCommand::Liability {} => liability::read(operators).await,
+        OperatorCommand::ListDisputes { with_ended, limit } => {
+            disputes::list(operators, with_ended, limit).await
+        }
         OperatorCommand::ListUnmatched { with_settled, limit } => {
             unmatched::list(operators, with_settled, limit).await
         }

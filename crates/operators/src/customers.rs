@@ -10,7 +10,9 @@ use serde_json::json;
 use store::customer_list::{CustomerQuery, ListedCustomer};
 use store::customer_search::FoundCustomer;
 
-use crate::{CustomerLine, CustomerMatch, OperatorIdentity, OperatorOutcome, OperatorsState};
+use crate::{
+    CustomerLine, CustomerMatch, OperatorIdentity, OperatorOutcome, OperatorsState, payers,
+};
 
 /// The page size if none is given, and the largest one.
 const LIMIT_DEFAULT: i64 = 50;
@@ -64,7 +66,10 @@ pub(crate) async fn find(
         let kind = domain::field_error::FieldErrorKind::TooShort;
         return Err(FieldProblem::new("body", "text", kind, message.to_owned()).into());
     }
-    let found = store::customer_search::find(&operators.store, text).await?;
+    let mut found = store::customer_search::find(&operators.store, text).await?;
+    if found.is_empty() {
+        found.extend(payers::find(operators, text).await?);
+    }
     let once: BTreeSet<(CustomerId, &str)> =
         found.iter().map(|found| (found.id, found.matched)).collect();
     for (customer, by) in once {

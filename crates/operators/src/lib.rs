@@ -8,9 +8,12 @@
 mod calls;
 mod command;
 mod customers;
+mod disputes;
 mod dump;
 mod erase;
 mod liability;
+mod payers;
+mod payment_shapes;
 pub mod processor_setup;
 mod profile;
 mod refunds;
@@ -20,11 +23,13 @@ mod unmatched;
 
 pub use command::{CreditTreatment, OperatorCommand, run};
 pub use dump::{CustomerArchive, IncompleteArchive, export};
+pub use payment_shapes::{
+    DisputeLine, InvoiceLine, OrderRefund, ReversalLine, UnmatchedLine, UnmatchedResult,
+};
 pub use shapes::{
     CallPoint, CallView, CustomerErasure, CustomerLine, CustomerMatch, CustomerProfile, DebtNotice,
     ErasedTable, KeyLine, LedgerPoint, LiabilityReport, LiabilityRow, LotLine, OperatorOutcome,
-    OrderLine, OrderRefund, ProfileAccount, SlotLine, SuspensionView, UnmatchedLine,
-    UnmatchedResult,
+    OrderLine, ProfileAccount, SlotLine, SuspensionView,
 };
 
 use std::fmt::Display;

@@ -6,15 +6,16 @@
 use std::collections::BTreeSet;
 
 use billing::BillingState;
+use billing::offered_prices::{FoundPrice, PricedOffer};
+use billing::plans::OfferedItem;
 use billing::webhook::EVENTS;
 use domain::time::Timestamp;
 use failures::Failure;
-use processor_client::objects::{PortalConfiguration, ProcessorPrice, WebhookEndpoint};
-use processor_client::{API_VERSION, PortalOffer, ProcessorClient, ProcessorError};
+use processor_client::objects::{PortalConfiguration, WebhookEndpoint};
+use processor_client::{API_VERSION, ListFilter, PortalOffer, ProcessorClient, ProcessorError};
 use runtime::metrics;
 use secrecy::SecretString;
 use settings::Config;
-use settings::billing::CURRENCY;
 
 /// The path of the endpoint for events.
 pub const WEBHOOK_PATH: &str = "/v1/billing/webhook";
@@ -38,7 +39,7 @@ pub enum SetupLevel {
 pub struct SetupFinding {
     /// How it is.
     pub level: SetupLevel,
-    /// The setting that it is about, such as `plans[0].price_id`.
+    /// What it is about: a setting, or something that is sold, such as `pack:pack_10`.
     pub subject: String,
     /// What was found and, unless it is good, what to do.
     pub message: String,
@@ -99,6 +100,7 @@ impl ProcessorSetup<'_> {
         let mut findings = FindingList::default();
         if self.check_keys(&mut findings).await {
             self.check_prices(&mut findings).await;
+            self.check_warnings(&mut findings).await;
             self.check_endpoint(&mut findings).await;
             self.check_portal(&mut findings).await;
             self.check_tax(&mut findings).await;
@@ -147,48 +149,56 @@ impl ProcessorSetup<'_> {
         true
     }
 
+    /// Compares every price, those that we made too. A retired plan is not sold, so nothing is
+    /// compared.
     async fn check_prices(&self, findings: &mut FindingList) {
-        for (index, pack) in self.config.packs.iter().enumerate() {
-            let wanted = WantedPrice { cents: pack.price_cents, is_monthly: false };
-            self.check_price(&format!("packs[{index}]"), &pack.price_id, wanted, findings).await;
-        }
-        for (index, plan) in self.config.plans.iter().enumerate() {
-            let wanted = WantedPrice { cents: plan.price_cents, is_monthly: true };
-            self.check_price(&format!("plans[{index}]"), &plan.price_id, wanted, findings).await;
-        }
-        for (platform, price) in self.config.slots.prices.sold() {
-            let wanted = WantedPrice { cents: price.price_cents, is_monthly: true };
-            let key = format!("slots.prices.{platform}");
-            self.check_price(&key, &price.price_id, wanted, findings).await;
+        for offer in PricedOffer::all(self.config) {
+            if offer.price_ref().is_none() {
+                continue;
+            }
+            let subject = self.setting(&offer);
+            match offer.find(self.processor).await {
+                Ok(FoundPrice::Good(price_id)) => {
+                    findings.good(&subject, format!("{price_id} costs what is configured"));
+                }
+                Ok(FoundPrice::NotMade) => {
+                    findings.good(&subject, "its price is made when it is first bought".to_owned());
+                }
+                Ok(FoundPrice::Wrong { price_id, fault }) => findings.problem(
+                    &subject,
+                    format!("not for sale: {price_id} {fault}; {}", advice(&offer)),
+                ),
+                Err(error) => findings.unread(&subject, "Prices", &error),
+            }
         }
     }
 
-    async fn check_price(
-        &self,
-        key: &str,
-        price_id: &str,
-        wanted: WantedPrice,
-        findings: &mut FindingList,
-    ) {
-        if price_id.is_empty() {
-            return;
-        }
-        let subject = format!("{key}.price_id");
-        match self.processor.retrieve_price(price_id).await {
-            Ok(price) => match wanted.differences(&price) {
-                differences if differences.is_empty() => {
-                    findings.good(&subject, format!("{price_id} costs what is configured"));
-                }
-                differences => findings.problem(
-                    &subject,
-                    format!("{price_id} {}: name another price, or none", differences.join(", and ")),
-                ),
-            },
-            Err(ProcessorError::Missing) => findings.problem(
-                &subject,
-                format!("there is no price {price_id} in this account and mode: name another price, or none"),
-            ),
-            Err(error) => findings.unread(&subject, "Prices", &error),
+    /// The setting that names the price of an offer, or what is sold.
+    fn setting(&self, offer: &PricedOffer<'_>) -> String {
+        let place = match offer {
+            _ if !offer.is_configured() => None,
+            PricedOffer::Pack(pack) => {
+                let place = self.config.packs.iter().position(|other| other.id == pack.id);
+                place.map(|place| format!("packs[{place}]"))
+            }
+            PricedOffer::Item(OfferedItem::Plan(plan)) => {
+                let place = self.config.plans.iter().position(|other| other.id == plan.id);
+                place.map(|place| format!("plans[{place}]"))
+            }
+            PricedOffer::Item(OfferedItem::Slot(platform, _)) => {
+                Some(format!("slots.prices.{platform}"))
+            }
+        };
+        place.map_or_else(|| offer.subject(), |place| format!("{place}.price_id"))
+    }
+
+    /// Warnings of fraud are read again like all that events name.
+    async fn check_warnings(&self, findings: &mut FindingList) {
+        const SUBJECT: &str = "processor.secret_key";
+        let one = ListFilter { limit: Some(1), ..ListFilter::default() };
+        match self.processor.list_fraud_warnings(&one).await {
+            Ok(_) => findings.good(SUBJECT, "may read warnings of fraud".to_owned()),
+            Err(error) => findings.unread(SUBJECT, "Radar: early fraud warnings", &error),
         }
     }
 
@@ -329,37 +339,12 @@ impl ProcessorSetup<'_> {
     }
 }
 
-/// What a configured price must be.
-#[derive(Clone, Copy)]
-struct WantedPrice {
-    cents: i64,
-    is_monthly: bool,
-}
-
-impl WantedPrice {
-    fn differences(self, price: &ProcessorPrice) -> Vec<String> {
-        let mut differences = Vec::new();
-        if price.active == Some(false) {
-            differences.push("is archived".to_owned());
-        }
-        if price.unit_amount != Some(self.cents) {
-            let costs = price
-                .unit_amount
-                .map_or_else(|| "no fixed amount".to_owned(), |cents| format!("{cents} cents"));
-            differences.push(format!("costs {costs} instead of {} cents", self.cents));
-        }
-        if price.currency != CURRENCY {
-            differences.push(format!("is in {} instead of {CURRENCY}", price.currency));
-        }
-        let is_monthly = price.recurring.as_ref().is_some_and(|interval| {
-            interval.interval == "month" && interval.interval_count.unwrap_or(1) == 1
-        });
-        match (self.is_monthly, is_monthly, price.recurring.is_some()) {
-            (true, false, _) => differences.push("is not paid once a month".to_owned()),
-            (false, _, true) => differences.push("is paid again and again".to_owned()),
-            _ => {}
-        }
-        differences
+/// What to do about a price that does not match.
+fn advice(offer: &PricedOffer<'_>) -> &'static str {
+    if offer.is_configured() {
+        "name another price in the configuration, or none"
+    } else {
+        "correct it at the processor, or give its lookup key to a price that matches"
     }
 }
 

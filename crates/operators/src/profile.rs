@@ -10,13 +10,16 @@ use serde_json::json;
 use store::accounts::Account;
 use store::calls::{Call, RecentCalls};
 use store::customers::Customer;
+use store::invoices::{InvoiceQuery, StoredInvoice};
 use store::key_list::ListedKey;
 use store::orders::{Order, OrderQuery};
+use store::returned_money::{RecordedReversal, ReturnedMoney};
 use store::slot_limits::SlotUsage;
 
 use crate::{
-    CallPoint, CustomerProfile, DebtNotice, KeyLine, LotLine, OperatorIdentity, OperatorOutcome,
-    OperatorsState, OrderLine, ProfileAccount, SlotLine, unknown,
+    CallPoint, CustomerProfile, DebtNotice, DisputeLine, InvoiceLine, KeyLine, LotLine,
+    OperatorIdentity, OperatorOutcome, OperatorsState, OrderLine, ProfileAccount, ReversalLine,
+    SlotLine, unknown,
 };
 
 /// How many of the newest calls, orders and notices are shown.
@@ -53,6 +56,7 @@ async fn profile(
     let keys = store::key_list::list(store, id, now.day()).await?;
     let accounts = store::accounts::list(store, id).await?;
     let told = store::customer_notices::failures(store, id, SHOWN_MAX).await?;
+    let returned = store::returned_money::of_customer(store, id).await?;
     Ok(CustomerProfile {
         customer_id: id,
         email: customer.email.as_str().to_owned(),
@@ -77,7 +81,10 @@ async fn profile(
         keys: keys.into_iter().map(KeyLine::from).collect(),
         accounts: accounts.into_iter().map(ProfileAccount::from).collect(),
         calls: calls(operators, id).await?,
-        orders: orders(operators, id).await?,
+        orders: orders(operators, id, &returned).await?,
+        invoices: invoices(operators, id, &returned).await?,
+        reversals: reversals(operators, id).await?,
+        disputes: disputes(operators, id).await?,
         processor_customer: store::processor_customers::find(store, id).await?,
         card: card.map(|card| format!("{} {}", card.brand, card.last4)),
         support_access_until: access.map(|access| access.expires_at),
@@ -116,10 +123,66 @@ async fn calls(
 async fn orders(
     operators: &OperatorsState,
     customer: CustomerId,
+    returned: &ReturnedMoney,
 ) -> Result<Vec<OrderLine>, Failure> {
     let query = OrderQuery { customer, before: None, limit: SHOWN_MAX };
     let orders = store::orders::list(&operators.store, &query).await?;
-    Ok(orders.into_iter().map(OrderLine::from).collect())
+    let line = |order: Order| {
+        let returned_cents = returned.of_order(order.id);
+        OrderLine { returned_cents, ..OrderLine::from(order) }
+    };
+    Ok(orders.into_iter().map(line).collect())
+}
+
+/// The newest invoices, as they are stored.
+async fn invoices(
+    operators: &OperatorsState,
+    customer: CustomerId,
+    returned: &ReturnedMoney,
+) -> Result<Vec<InvoiceLine>, Failure> {
+    let query = InvoiceQuery { customer, before: None, limit: SHOWN_MAX };
+    let invoices = store::invoices::list(&operators.store, &query).await?;
+    let line = |invoice: StoredInvoice| InvoiceLine {
+        returned_cents: returned.of_invoice(&invoice.id, invoice.order),
+        invoice_id: invoice.id,
+        number: invoice.number,
+        state: invoice.state.to_string(),
+        reason: invoice.reason,
+        amount_cents: invoice.sums.total_cents,
+        paid_cents: invoice.sums.paid_cents,
+        currency: invoice.currency,
+        order_id: invoice.order,
+        created_at: invoice.created_at,
+    };
+    Ok(invoices.into_iter().map(line).collect())
+}
+
+/// The newest refunds and disputes.
+async fn reversals(
+    operators: &OperatorsState,
+    customer: CustomerId,
+) -> Result<Vec<ReversalLine>, Failure> {
+    let found = store::returned_money::list(&operators.store, customer, SHOWN_MAX).await?;
+    let line = |found: RecordedReversal| ReversalLine {
+        reversal_id: found.id,
+        kind: found.kind.to_string(),
+        state: found.state.to_string(),
+        payment: found.payment,
+        order_id: found.order,
+        amount_cents: found.amount_cents,
+        currency: found.currency,
+        created_at: found.created_at,
+    };
+    Ok(found.into_iter().map(line).collect())
+}
+
+/// The newest disputes and warnings of fraud.
+async fn disputes(
+    operators: &OperatorsState,
+    customer: CustomerId,
+) -> Result<Vec<DisputeLine>, Failure> {
+    let found = store::disputes::of_customer(&operators.store, customer, SHOWN_MAX).await?;
+    Ok(found.into_iter().map(DisputeLine::from).collect())
 }
 
 impl From<Lot> for LotLine {
@@ -190,6 +253,7 @@ impl From<Order> for OrderLine {
             amount_cents: order.amount_cents,
             currency: order.currency,
             payment: order.payment,
+            returned_cents: 0,
             created_at: order.created_at,
         }
     }

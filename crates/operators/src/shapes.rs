@@ -9,6 +9,10 @@ use domain::staff::Permission;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 
+use crate::payment_shapes::{
+    DisputeLine, InvoiceLine, OrderRefund, ReversalLine, UnmatchedLine, UnmatchedResult,
+};
+
 /// The result of a command.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "done", rename_all = "snake_case")]
@@ -48,6 +52,11 @@ pub enum OperatorOutcome {
     OrderRefunded(OrderRefund),
     /// The credits that customers can still spend.
     Liability(LiabilityReport),
+    /// Disputes and warnings of fraud.
+    Disputes {
+        /// The disputes and warnings, the newest first.
+        disputes: Vec<DisputeLine>,
+    },
     /// Payments that matched no order.
     Unmatched {
         /// The payments, the newest first.
@@ -179,6 +188,15 @@ pub struct CustomerProfile {
     pub calls: Vec<CallPoint>,
     /// The orders that may still be paid, and the newest others.
     pub orders: Vec<OrderLine>,
+    /// The newest invoices.
+    #[serde(default)]
+    pub invoices: Vec<InvoiceLine>,
+    /// The newest refunds and disputes that are recorded in the ledger.
+    #[serde(default)]
+    pub reversals: Vec<ReversalLine>,
+    /// The newest disputes and warnings of fraud.
+    #[serde(default)]
+    pub disputes: Vec<DisputeLine>,
     /// The customer's id at the payment processor.
     pub processor_customer: Option<String>,
     /// The card that is charged, such as `visa 4242`.
@@ -299,6 +317,9 @@ pub struct OrderLine {
     pub currency: String,
     /// The payment at the processor.
     pub payment: Option<String>,
+    /// What has gone back of it by refunds and disputes, in cents.
+    #[serde(default)]
+    pub returned_cents: i64,
     /// When it was opened.
     pub created_at: Timestamp,
 }
@@ -421,71 +442,4 @@ pub struct LedgerPoint {
     pub amount: i64,
     /// The balance after it.
     pub balance_after: Option<i64>,
-}
-
-/// A refund of an order.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct OrderRefund {
-    /// The order.
-    pub order_id: OrderId,
-    /// The customer.
-    pub customer_id: CustomerId,
-    /// False if all of it was refunded before.
-    pub applied: bool,
-    /// The refund at the payment processor; absent with `dry_run`.
-    pub refund_id: Option<String>,
-    /// The money that goes back, in cents.
-    pub amount_cents: i64,
-    /// The currency.
-    pub currency: String,
-    /// The credits that the refund takes back.
-    pub credits_taken: i64,
-    /// The credits that are granted again, because the customer keeps them.
-    pub credits_kept: i64,
-    /// The balance afterwards.
-    pub balance: i64,
-    /// The debt afterwards.
-    pub debt: i64,
-    /// Whether nothing was changed, because only that was asked for.
-    pub dry_run: bool,
-}
-
-/// A payment that matched no order.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct UnmatchedLine {
-    /// The processor's object.
-    pub object: String,
-    /// Why it matched nothing.
-    pub reason: String,
-    /// What was expected and what was found.
-    pub details: String,
-    /// How often it was seen.
-    pub times: i64,
-    /// When it was first seen.
-    pub first_at: Timestamp,
-    /// When it was last seen.
-    pub last_at: Timestamp,
-    /// When it was settled.
-    pub settled_at: Option<Timestamp>,
-    /// Who settled it.
-    pub settled_by: Option<String>,
-    /// What was decided.
-    pub settlement: Option<String>,
-}
-
-/// A payment that matched no order and was settled.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct UnmatchedResult {
-    /// The processor's object.
-    pub object: String,
-    /// False if it was settled before; then nothing changed.
-    pub applied: bool,
-    /// What was decided.
-    pub settlement: String,
-    /// The credits that were granted for it.
-    pub credits: i64,
-    /// The refund at the payment processor.
-    pub refund_id: Option<String>,
-    /// Whether nothing was changed, because only that was asked for.
-    pub dry_run: bool,
 }

@@ -3,7 +3,9 @@
 use super::error::ProcessorError;
 use super::form::FormParameters;
 use super::listing::ListFilter;
-use super::objects::{CardCharge, ListPage, PaymentDispute, PaymentRefund, ProcessorEvent};
+use super::objects::{
+    CardCharge, EarlyFraudWarning, ListPage, PaymentDispute, PaymentRefund, ProcessorEvent,
+};
 use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// Money to be given back.
@@ -81,6 +83,22 @@ impl ProcessorClient {
         listing: &ListFilter<'_>,
     ) -> Result<ListPage<PaymentDispute>, ProcessorError> {
         self.get(&["disputes"], listing.form()).await
+    }
+
+    /// Reads a warning of fraud.
+    pub async fn retrieve_fraud_warning(
+        &self,
+        id: &str,
+    ) -> Result<EarlyFraudWarning, ProcessorError> {
+        self.get(&["radar", "early_fraud_warnings", id], FormParameters::new()).await
+    }
+
+    /// Lists warnings of fraud, newest first; filters: intent, created.
+    pub async fn list_fraud_warnings(
+        &self,
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<EarlyFraudWarning>, ProcessorError> {
+        self.get(&["radar", "early_fraud_warnings"], listing.form()).await
     }
 
     /// Reads an event.

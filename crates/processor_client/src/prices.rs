@@ -89,12 +89,12 @@ impl ProcessorClient {
         self.get(&["prices", "search"], form).await
     }
 
-    /// Lists the prices in use that can be found by this word.
+    /// Lists the prices that can be found by this word, those that are no longer in use, too.
     pub async fn find_prices(
         &self,
         lookup_key: &str,
     ) -> Result<ListPage<ProcessorPrice>, ProcessorError> {
-        let form = FormParameters::new().with("lookup_keys[]", lookup_key).with("active", true);
+        let form = FormParameters::new().with("lookup_keys[]", lookup_key);
         self.get(&["prices"], form).await
     }
 }

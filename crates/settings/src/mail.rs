@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use domain::customer::Email;
 use domain::hosts::is_loopback_host;
 use http::uri::Authority;
 use mail::{MailDestination, MailSecurity, MailSettings, Mailer, SmtpServer};
@@ -27,6 +28,8 @@ pub struct MailSection {
     pub password: SecretString,
     /// The sender of all emails.
     pub from: String,
+    /// Where the operator is told of what needs a decision. Empty: nowhere.
+    pub operator_email: String,
     /// A PEM file with certificate authorities that are trusted in addition to the public ones.
     /// Empty: none.
     pub ca_file: PathBuf,
@@ -38,6 +41,11 @@ impl MailSection {
     /// The folder that emails are written to, if they are not sent.
     pub fn folder(&self) -> Option<&Path> {
         self.url.strip_prefix("file:").map(Path::new)
+    }
+
+    /// Where the operator is told of what needs a decision; none if it wants no emails.
+    pub fn operator(&self) -> Option<Email> {
+        self.operator_email.parse().ok()
     }
 
     /// The settings of the email client; a relative folder is relative to `base`.
@@ -106,6 +114,10 @@ impl MailSection {
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(1..=TIMEOUT_MS_MAX).contains(&self.timeout_ms) {
             problems.push(ConfigProblem::new("mail.timeout_ms", "must be 1 to 50,000"));
+        }
+        if !self.operator_email.is_empty() && self.operator().is_none() {
+            let message = "must be empty or an address such as operator@example.com";
+            problems.push(ConfigProblem::new("mail.operator_email", message));
         }
         if !mail::is_sender(&self.from) {
             let message =
@@ -192,6 +204,7 @@ mod tests {
             ("url = \"smtps://mail.example.com\"\nca_file = \"no/such/file\"", "mail.ca_file"),
             ("from = \"nobody\"", "mail.from"),
             ("from = \"a@b.cd\\r\\nBcc: x@y.zz\"", "mail.from"),
+            ("operator_email = \"nobody\"", "mail.operator_email"),
             ("timeout_ms = 0", "mail.timeout_ms"),
             ("timeout_ms = 50001", "mail.timeout_ms"),
         ] {

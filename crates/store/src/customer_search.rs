@@ -1,7 +1,7 @@
 //! Customers found by anything that names them or something of theirs.
 
 use domain::customer::CustomerState;
-use domain::id::{CallId, CustomerId, RequestId};
+use domain::id::CustomerId;
 
 use crate::suspensions::STATE;
 use crate::tx::Tx;
@@ -62,12 +62,50 @@ const WAYS: &[(&str, &str)] = &[
         "select customer_id as customer, payment_id as matched from orders where payment_id = $1",
     ),
     (
+        "payment",
+        "select customer_id as customer, intent_id as matched from sales
+         where intent_id = $1 and order_id is null",
+    ),
+    (
         "checkout",
         "select customer_id as customer, session_id as matched from orders where session_id = $1",
     ),
     (
+        "checkout",
+        "select customer_id as customer, session_id as matched from subscription_offers where session_id = $1",
+    ),
+    (
+        "charge",
+        "select o.customer_id as customer, r.charge_id as matched
+         from order_receipts r join orders o on o.id = r.order_id where r.charge_id = $1",
+    ),
+    (
+        "charge",
+        "select distinct customer_id as customer, charge_id as matched from disputes
+         where charge_id = $1 and customer_id is not null
+         and not exists (select 1 from order_receipts r where r.charge_id = $1)",
+    ),
+    (
         "invoice",
-        "select customer_id as customer, id as matched from sales where id = $1 and source = 'invoice'",
+        "select customer_id as customer, id as matched from invoices where id = $1
+         union select customer_id as customer, id as matched from sales where id = $1 and source = 'invoice'",
+    ),
+    (
+        "invoice_number",
+        "select customer_id as customer, number as matched from invoices where number = upper($1) and number <> ''
+         union select customer_id as customer, number as matched from invoices where number = $1 and number <> ''",
+    ),
+    ("refund", "select customer_id as customer, id as matched from reversals where id = $1 and kind = 'refund'"),
+    (
+        "dispute",
+        "select customer_id as customer, id as matched from reversals where id = $1 and kind = 'dispute'
+         union select customer_id as customer, id as matched from disputes
+         where id = $1 and customer_id is not null and substr(id, 1, 6) <> 'issfr_'",
+    ),
+    (
+        "warning",
+        "select customer_id as customer, id as matched from disputes
+         where id = $1 and customer_id is not null and substr(id, 1, 6) = 'issfr_'",
     ),
     ("export", "select customer_id as customer, id as matched from export_jobs where id = $1"),
 ];
@@ -84,9 +122,9 @@ pub async fn find(store: &Store, text: &str) -> Result<Vec<FoundCustomer>, Store
             found.push((row.parse("customer", "customers")?, *matched, row.text("matched")?));
         }
     }
-    // Only ids that contain their time are found without reading every call.
-    let is_timed = text.parse::<RequestId>().is_ok() || text.parse::<CallId>().is_ok();
-    if found.is_empty() && is_timed {
+    // Ids that contain their time, and those that a caller chose, are found without reading every
+    // call.
+    if found.is_empty() {
         let wanted = call_details::CallSearch::of_request(text, None);
         let calls = call_details::find_in(&mut tx, &wanted).await?;
         found.extend(
@@ -98,6 +136,16 @@ pub async fn find(store: &Store, text: &str) -> Result<Vec<FoundCustomer>, Store
         customers.extend(described(&mut tx, id, matched, value).await?);
     }
     Ok(customers)
+}
+
+/// A customer that is known by something that is not stored here.
+pub async fn describe(
+    store: &Store,
+    id: CustomerId,
+    matched: &'static str,
+    value: &str,
+) -> Result<Option<FoundCustomer>, StoreError> {
+    described(&mut store.inspect().await?, id, matched, value.to_owned()).await
 }
 
 async fn described(

@@ -95,18 +95,26 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(39, "rows of calls", call_rows(database)),
         calls_by_request(),
         step(41, "leases", leases(database)),
+        step(43, "disputes", disputes(database)),
         waiting_top_ups(),
     ]
 }
 
 fn waiting_top_ups() -> Migration {
-    step(46, "waiting top-ups", include_str!("../migrations/0046_top_up_waiting.sql"))
+    step(44, "waiting top-ups", include_str!("../migrations/0044_top_up_waiting.sql"))
 }
 
 const fn leases(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0041_leases.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0041_leases.postgres.sql"),
+    }
+}
+
+const fn disputes(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0043_disputes.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0043_disputes.postgres.sql"),
     }
 }
 

@@ -100,7 +100,7 @@ async fn view(
     Ok(axum::Json(CardView {
         card: card.map(CardOut::from),
         autotopup: autotopup::shown(api, customer).await?,
-        packs: plans::packs(api),
+        packs: plans::packs(api).await?,
         publishable_key: script.publishable_key,
         js_url: script.js_url,
         processor_configured: api.config.processor.is_configured(),

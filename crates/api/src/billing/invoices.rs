@@ -9,6 +9,7 @@ use domain::sales::PartKind;
 use domain::time::Timestamp;
 use failures::Failure;
 use store::invoices::{InvoiceQuery, StoredInvoice, StoredInvoiceLine};
+use store::returned_money::{self, ReturnedMoney};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
@@ -66,6 +67,8 @@ struct InvoiceOut {
     due_cents: i64,
     /// What was paid.
     paid_cents: i64,
+    /// What has gone back to the customer by refunds and disputes.
+    returned_cents: i64,
     /// The order, of an invoice for a pack; null for others.
     #[schema(value_type = Option<String>)]
     order_id: Option<OrderId>,
@@ -140,10 +143,11 @@ fn shown_reference(kind: PartKind, stored: Option<String>) -> Option<String> {
     }
 }
 
-impl From<StoredInvoice> for InvoiceOut {
-    fn from(invoice: StoredInvoice) -> Self {
+impl InvoiceOut {
+    fn new(invoice: StoredInvoice, returned: &ReturnedMoney) -> Self {
         let line = |line| InvoiceLineOut::new(line, &invoice.currency);
         Self {
+            returned_cents: returned.of_invoice(&invoice.id, invoice.order),
             lines: invoice.lines.into_iter().map(line).collect(),
             invoice_id: invoice.id,
             number: invoice.number,
@@ -184,7 +188,9 @@ async fn list_invoices(
     };
     let found = invoice_records::list(&api.billing, &wanted).await?;
     let page = query.page(found, |invoice| InvoiceId::from(invoice.id.as_str()));
-    let invoices = page.entries.into_iter().map(InvoiceOut::from).collect();
+    let returned = returned_money::of_customer(&api.store, caller.customer).await?;
+    let invoice = |invoice| InvoiceOut::new(invoice, &returned);
+    let invoices = page.entries.into_iter().map(invoice).collect();
     Ok(axum::Json(Invoices { invoices, next_before: page.next_before }))
 }
 
@@ -202,5 +208,6 @@ async fn get_invoice(
 ) -> Result<axum::Json<InvoiceOut>, ApiError> {
     caller.refuse_limited()?;
     let found = invoice_records::find(&api.billing, caller.customer, &invoice_id).await?;
-    Ok(axum::Json(found.ok_or(NO_INVOICE)?.into()))
+    let returned = returned_money::of_customer(&api.store, caller.customer).await?;
+    Ok(axum::Json(InvoiceOut::new(found.ok_or(NO_INVOICE)?, &returned)))
 }

@@ -11,6 +11,7 @@ use domain::time::Timestamp;
 use failures::Failure;
 use store::order_payments::{self, OrderPayment};
 use store::orders::{self, Order, OrderQuery};
+use store::returned_money::{self, ReturnedMoney};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
@@ -57,6 +58,8 @@ struct OrderOut {
     charged_cents: Option<i64>,
     /// The tax in what was charged; null until it is paid.
     tax_cents: Option<i64>,
+    /// What has gone back to the customer by refunds and disputes.
+    returned_cents: i64,
     /// Always `usd`.
     currency: String,
     #[schema(schema_with = words::order_state)]
@@ -78,8 +81,9 @@ struct OrderOut {
 }
 
 impl OrderOut {
-    fn new(order: Order, payment: Option<OrderPayment>) -> Self {
+    fn new(order: Order, payment: Option<OrderPayment>, returned: &ReturnedMoney) -> Self {
         Self {
+            returned_cents: returned.of_order(order.id),
             charged_cents: payment.as_ref().map(|payment| payment.charged_cents),
             tax_cents: payment.as_ref().map(|payment| payment.tax_cents),
             receipt_url: payment.as_ref().and_then(|payment| payment.receipt_url.clone()),
@@ -118,9 +122,10 @@ async fn list_orders(
         Some((from, until)) => order_payments::list(&api.store, customer, from, until).await?,
         None => BTreeMap::new(),
     };
+    let returned = returned_money::of_customer(&api.store, customer).await?;
     let order = |order: Order| {
         let payment = payments.remove(&order.id);
-        OrderOut::new(order, payment)
+        OrderOut::new(order, payment, &returned)
     };
     let orders = page.entries.into_iter().map(order).collect();
     Ok(axum::Json(Orders { orders, next_before: page.next_before }))
@@ -171,6 +176,7 @@ async fn get_order(
         PaymentStanding::Paid => ("paid", None),
         PaymentStanding::Over => ("over", None),
     };
-    let order = OrderOut::new(order, payments.remove(&order_id));
+    let returned = returned_money::of_customer(&api.store, caller.customer).await?;
+    let order = OrderOut::new(order, payments.remove(&order_id), &returned);
     Ok(axum::Json(OrderView { order, payment, pi_id, action }))
 }

@@ -1,10 +1,13 @@
 //! What can be bought once: credit packs.
 
 use axum::extract::State;
+use billing::offered_prices::{self, PricedOffer};
+use failures::Failure;
 use settings::billing::{CURRENCY, Pack};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
+use web::error::ApiError;
 use web::extract::NoQuery;
 
 use crate::ApiState;
@@ -27,11 +30,15 @@ pub(super) struct PackOut {
     currency: &'static str,
     /// The credits that it grants.
     credits: i64,
+    /// Whether `POST /v1/billing/checkout` sells it. False while its price at the payment processor
+    /// is not the one here; a saved card can be charged, and automatic top-up goes on.
+    available: bool,
 }
 
-impl From<&Pack> for PackOut {
-    fn from(pack: &Pack) -> Self {
+impl PackOut {
+    fn new(pack: &Pack, available: bool) -> Self {
         Self {
+            available,
             pack_id: pack.id.clone(),
             name: pack.name.clone(),
             price_cents: pack.price_cents,
@@ -52,15 +59,21 @@ struct Packs {
 }
 
 /// The packs, as callers see them.
-pub(super) fn packs(api: &ApiState) -> Vec<PackOut> {
-    api.config.packs.iter().map(PackOut::from).collect()
+pub(super) async fn packs(api: &ApiState) -> Result<Vec<PackOut>, Failure> {
+    let unavailable = offered_prices::unavailable(&api.billing).await?;
+    let pack = |pack| PackOut::new(pack, unavailable.allow(PricedOffer::Pack(pack)));
+    Ok(api.config.packs.iter().map(pack).collect())
 }
 
 /// Lists the credit packs that can be bought.
 #[utoipa::path(
     get, path = "/v1/billing/plans", tag = "billing", responses((status = 200, body = Packs))
 )]
-async fn list_packs(State(api): State<ApiState>, _caller: Caller, _: NoQuery) -> axum::Json<Packs> {
+async fn list_packs(
+    State(api): State<ApiState>,
+    _caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<Packs>, ApiError> {
     let processor_configured = api.config.processor.is_configured();
-    axum::Json(Packs { packs: packs(&api), processor_configured })
+    Ok(axum::Json(Packs { packs: packs(&api).await?, processor_configured }))
 }

@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use billing::decide::{ChangeRequest, Target};
+use billing::offered_prices::{self, PricedOffer};
 use billing::{changes, plans};
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
@@ -51,6 +52,9 @@ struct SlotOut {
     currency: Option<&'static str>,
     /// Always `month`; null if none is sold.
     interval: Option<&'static str>,
+    /// Whether more extra slots can be bought. False if none is sold, and while their price at the
+    /// payment processor is not the one here.
+    available: bool,
     /// The extra slots of the subscription.
     count: i64,
     /// The slots included in the plan.
@@ -109,7 +113,12 @@ impl From<SlotChange> for ChangeOut {
 }
 
 impl Slots {
-    fn new(api: &ApiState, usage: SlotUsage) -> Self {
+    async fn new(api: &ApiState, usage: SlotUsage) -> Result<Self, ApiError> {
+        let unavailable = offered_prices::unavailable(&api.billing).await?;
+        let available = |platform: Platform| {
+            let sold = plans::slot(&api.billing, platform);
+            sold.is_some_and(|sold| unavailable.allow(PricedOffer::Item(sold)))
+        };
         let price =
             |platform: Platform| plans::slot(&api.billing, platform).map(|sold| sold.cents());
         let slot = |platform: Platform| SlotOut {
@@ -117,6 +126,7 @@ impl Slots {
             price_cents: price(platform),
             currency: price(platform).map(|_| CURRENCY),
             interval: price(platform).map(|_| INTERVAL),
+            available: available(platform),
             count: usage.limits.extra.on(platform),
             included: usage.limits.plan.on(platform),
             limit: usage.limits.limit.on(platform),
@@ -124,16 +134,16 @@ impl Slots {
             active: usage.active.on(platform),
             free_allowance: api.allowances.included.on(platform),
         };
-        Self {
+        Ok(Self {
             slots: Platform::all().into_iter().map(slot).collect(),
             change: usage.open.map(ChangeOut::from),
-        }
+        })
     }
 }
 
 async fn slots(api: &ApiState, customer: CustomerId) -> Result<axum::Json<Slots>, ApiError> {
     let usage = slot_limits::usage(&api.store, customer, &api.allowances).await?;
-    Ok(axum::Json(Slots::new(api, usage)))
+    Ok(axum::Json(Slots::new(api, usage).await?))
 }
 
 /// The slots after a change, and what the change cost.
@@ -155,7 +165,7 @@ async fn changed(
     let made = changes::make(&api.billing, wish).await?;
     let usage = slot_limits::usage(&api.store, customer, &api.allowances).await?;
     Ok(axum::Json(SlotsChanged {
-        slots: Slots::new(api, usage),
+        slots: Slots::new(api, usage).await?,
         charged_cents: made.charged_cents,
         invoice_id: made.invoice_id,
     }))

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use axum::Extension;
 use axum::extract::State;
 use billing::decide::SLOTS_MAX;
-use billing::plans;
+use billing::offered_prices::{self, PricedOffer};
+use billing::plans::{self, OfferedItem};
 use billing::subscribe::{self, PlanChoice};
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
@@ -43,7 +44,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// What can be subscribed to.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SubscriptionPlans {
-    bundles: Vec<PlanOut>,
+    bundles: Vec<OfferedPlanOut>,
     /// The monthly price of one more account, for each platform that sells them.
     slot_addon: Vec<SlotPriceOut>,
     /// Whether payments are possible on this deployment.
@@ -66,6 +67,16 @@ pub(super) struct PlanOut {
     platforms: BTreeMap<Platform, i64>,
 }
 
+/// A plan that is for sale.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct OfferedPlanOut {
+    #[serde(flatten)]
+    plan: PlanOut,
+    /// Whether it can be subscribed or changed to. False while its price at the payment processor
+    /// is not the one here.
+    available: bool,
+}
+
 /// The price of an extra slot.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SlotPriceOut {
@@ -77,6 +88,9 @@ struct SlotPriceOut {
     currency: &'static str,
     /// Always `month`.
     interval: &'static str,
+    /// Whether more of them can be bought. False while their price at the payment processor is not
+    /// the one here.
+    available: bool,
 }
 
 impl From<&Plan> for PlanOut {
@@ -121,16 +135,23 @@ async fn list_subscription_plans(
     State(api): State<ApiState>,
     _caller: Caller,
     _: NoQuery,
-) -> axum::Json<SubscriptionPlans> {
-    let price = |platform: Platform| {
-        let price_cents = plans::slot(&api.billing, platform)?.cents();
-        Some(SlotPriceOut { platform, price_cents, currency: CURRENCY, interval: INTERVAL })
+) -> Result<axum::Json<SubscriptionPlans>, ApiError> {
+    let unavailable = offered_prices::unavailable(&api.billing).await?;
+    let plan = |plan| OfferedPlanOut {
+        plan: PlanOut::from(plan),
+        available: unavailable.allow(PricedOffer::Item(OfferedItem::Plan(plan))),
     };
-    axum::Json(SubscriptionPlans {
-        bundles: plans::sold(&api.config).map(PlanOut::from).collect(),
+    let price = |platform: Platform| {
+        let offered = plans::slot(&api.billing, platform)?;
+        let (price_cents, currency, interval) = (offered.cents(), CURRENCY, INTERVAL);
+        let available = unavailable.allow(PricedOffer::Item(offered));
+        Some(SlotPriceOut { platform, price_cents, currency, interval, available })
+    };
+    Ok(axum::Json(SubscriptionPlans {
+        bundles: plans::sold(&api.config).map(plan).collect(),
         slot_addon: Platform::all().into_iter().filter_map(price).collect(),
         processor_configured: api.config.processor.is_configured(),
-    })
+    }))
 }
 
 /// What to subscribe to.

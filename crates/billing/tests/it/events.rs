@@ -80,7 +80,7 @@ async fn a_signed_body_that_is_no_event_is_refused_and_an_unknown_event_accepted
     assert_eq!(unsigned.failure(), (400, "unsigned_event".to_owned()));
     let too_long = app.post_event(&app.signature(&long, 0), &long).await;
     assert_eq!(too_long.failure(), (413, "body_too_large".to_owned()));
-    let unknown = event("evt_3", "radar.early_fraud_warning.created", &json!({"id": "issfr_1"}));
+    let unknown = event("evt_3", "payout.paid", &json!({"id": "po_1"}));
     let taken = app.post_event(&app.signature(&unknown, 0), &unknown).await;
     assert_eq!(taken.status, 200, "{}", taken.text());
     app.end().await;
@@ -89,7 +89,7 @@ async fn a_signed_body_that_is_no_event_is_refused_and_an_unknown_event_accepted
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_with_ids_that_are_too_long_is_refused() {
     with_app(async |app| {
-        let kind = "radar.early_fraud_warning.created";
+        let kind = "payout.paid";
         let (longest, longer) = ("e".repeat(255), "e".repeat(256));
         let object = |id: &str| json!({"id": id});
         let cases = [

@@ -59,7 +59,7 @@ async fn without_a_processor_nothing_is_sold_but_everything_can_be_read() {
         plans["packs"][0],
         json!({
             "pack_id": PACK, "name": "5,000 credits", "price_cents": PACK_CENTS, "price_usd": 10.0,
-            "currency": "usd", "credits": PACK_CREDITS,
+            "currency": "usd", "credits": PACK_CREDITS, "available": true,
         })
     );
     assert_eq!(orders.json(), json!({"orders": [], "next_before": null}));

@@ -320,6 +320,7 @@ async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() 
             "subscriptions",
             "refunds",
             "disputes",
+            "radar/early_fraud_warnings",
         ];
         assert_eq!(asked, lists);
         assert!(

@@ -61,7 +61,7 @@ async fn wrong_prices_are_found_before_customers_find_them() {
     config.packs[0].price_id = price(&app, &form).await;
     let found = findings(&config, &processor).await;
 
-    assert!(problems(&found, "plans[0].price_id")[0].contains("no price price_nowhere"));
+    assert!(problems(&found, "plans[0].price_id")[0].contains("price_nowhere does not exist"));
     assert!(problems(&found, "packs[0].price_id")[0].contains("again and again"));
     app.end().await;
 }

@@ -61,7 +61,7 @@ async fn a_raise_is_charged_immediately_for_the_rest_of_the_period_and_applies_i
         let alpha = slots_on(&reply.json(), ALPHA);
         let expected = json!({
             "platform": ALPHA, "price_cents": 1_000, "currency": "usd", "interval": "month",
-            "count": 1, "included": 2, "limit": 4,
+            "available": true, "count": 1, "included": 2, "limit": 4,
             "connected": 5, "active": 4, "free_allowance": 1,
         });
         assert_eq!((&alpha, &reply.json()["change"]), (&expected, &Value::Null));

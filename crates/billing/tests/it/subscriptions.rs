@@ -37,6 +37,7 @@ async fn the_plans_for_sale_are_listed_with_their_prices() {
         let price = |platform: &str, cents| {
             json!({
                 "platform": platform, "price_cents": cents, "currency": "usd", "interval": "month",
+                "available": true,
             })
         };
         let prices = json!([price("platform_alpha", 1_000), price("platform_beta", 1_600)]);

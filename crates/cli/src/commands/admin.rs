@@ -14,7 +14,9 @@ use node::start::ReconciliationReport;
 use settings::Config;
 
 use super::liability::{self, ReportFormat};
-use super::operators::{CallsWork, CustomersWork, OperatorWork, RefundWork, UnmatchedWork};
+use super::operators::{
+    CallsWork, CustomersWork, DisputesWork, OperatorWork, RefundWork, UnmatchedWork,
+};
 use super::request::Destination;
 use super::{operator_tables, operators};
 use crate::ConfigFile;
@@ -49,6 +51,8 @@ enum AdminSubcommand {
     Calls(CallsWork),
     /// Refunds an order through the payment processor.
     Refund(RefundWork),
+    /// Lists disputes and warnings of fraud that are open, and what to do about each.
+    Disputes(DisputesWork),
     /// Grants credits to a customer.
     Grant {
         /// The customer: an id or an email address.
@@ -195,6 +199,7 @@ impl AdminSubcommand {
             Self::Customers(work) => return AdminWork::Operator(work.into()),
             Self::Calls(work) => return AdminWork::Operator(work.into()),
             Self::Refund(work) => return AdminWork::Operator(work.into()),
+            Self::Disputes(work) => return AdminWork::Operator(work.into()),
             Self::Unmatched(work) => return AdminWork::Operator(work.into()),
             Self::Reconcile { hours } => return AdminWork::Reconcile(hours),
             Self::Liability { csv } => return AdminWork::Liability(csv),

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use ::operators::{
-    CallView, CustomerErasure, CustomerLine, CustomerMatch, CustomerProfile, OperatorOutcome,
-    OrderRefund, SuspensionView, UnmatchedLine, UnmatchedResult,
+    CallView, CustomerErasure, CustomerLine, CustomerMatch, CustomerProfile, DisputeLine,
+    OperatorOutcome, OrderRefund, SuspensionView, UnmatchedLine, UnmatchedResult,
 };
 
 use super::liability;
@@ -30,6 +30,7 @@ pub(crate) fn print(done: &OperatorOutcome) -> anyhow::Result<()> {
         OperatorOutcome::Calls { calls } => calls.iter().try_for_each(call),
         OperatorOutcome::OrderRefunded(refund) => refunded(refund),
         OperatorOutcome::Liability(report) => liability::print(report),
+        OperatorOutcome::Disputes { disputes } => list_disputes(disputes),
         OperatorOutcome::Unmatched { payments } => unmatched(payments),
         OperatorOutcome::UnmatchedSettled(settled) => settlement(settled),
     }
@@ -200,9 +201,11 @@ fn show_history(profile: &CustomerProfile) -> anyhow::Result<()> {
             order.pack_id.clone(),
             money(order.amount_cents, &order.currency),
             order.created_at.to_string(),
+            returned(order.returned_cents, &order.currency),
         ]
     });
     part("orders", &orders.collect::<Vec<_>>())?;
+    show_money(profile)?;
     let notices = profile.notices.iter().map(|notice| {
         vec![
             notice.invoice_id.clone(),
@@ -223,6 +226,73 @@ fn show_history(profile: &CustomerProfile) -> anyhow::Result<()> {
         ]
     });
     part("last calls", &calls.collect::<Vec<_>>())
+}
+
+/// Invoices, refunds and disputes.
+fn show_money(profile: &CustomerProfile) -> anyhow::Result<()> {
+    let invoices = profile.invoices.iter().map(|invoice| {
+        vec![
+            invoice.invoice_id.clone(),
+            invoice.number.clone(),
+            invoice.state.clone(),
+            invoice.reason.clone(),
+            money(invoice.amount_cents, &invoice.currency),
+            invoice.created_at.to_string(),
+            returned(invoice.returned_cents, &invoice.currency),
+        ]
+    });
+    part("invoices", &invoices.collect::<Vec<_>>())?;
+    let reversals = profile.reversals.iter().map(|reversal| {
+        vec![
+            reversal.reversal_id.clone(),
+            reversal.kind.clone(),
+            reversal.state.clone(),
+            money(reversal.amount_cents, &reversal.currency),
+            reversal.created_at.to_string(),
+            reversal.order_id.map_or_else(|| reversal.payment.clone(), |order| order.to_string()),
+        ]
+    });
+    part("refunds and disputes", &reversals.collect::<Vec<_>>())?;
+    if profile.disputes.is_empty() {
+        return Ok(());
+    }
+    say_line!("\nwhat banks say")?;
+    profile.disputes.iter().try_for_each(|dispute| show_dispute(dispute, "  "))
+}
+
+fn list_disputes(disputes: &[DisputeLine]) -> anyhow::Result<()> {
+    if disputes.is_empty() {
+        return say_line!("no dispute or warning waits for anybody");
+    }
+    disputes.iter().try_for_each(|dispute| show_dispute(dispute, ""))
+}
+
+/// A dispute in two lines: what it is, and what to do.
+fn show_dispute(dispute: &DisputeLine, indent: &str) -> anyhow::Result<()> {
+    let bought = match (dispute.order_id, &dispute.invoice_id) {
+        (Some(order), _) => order.to_string(),
+        (None, Some(invoice)) => invoice.clone(),
+        (None, None) => shown(dispute.payment.as_ref()),
+    };
+    let is_asked = matches!(dispute.stage.as_str(), "inquiry" | "open");
+    let due = dispute.due_by.filter(|_| is_asked).map(|at| format!("  evidence by {at}"));
+    say_line!(
+        "{indent}{}  {} ({})  {}  {}  {}  {bought}  since {}{}",
+        dispute.dispute_id,
+        dispute.stage,
+        dispute.status,
+        money(dispute.amount_cents, &dispute.currency),
+        dispute.reason,
+        shown(dispute.customer_id),
+        dispute.opened_at,
+        due.unwrap_or_default()
+    )?;
+    say_line!("{indent}    next: {}", dispute.next)
+}
+
+/// What has gone back of a payment, in words; nothing if none has.
+fn returned(cents: i64, currency: &str) -> String {
+    if cents == 0 { String::new() } else { format!("{} returned", money(cents, currency)) }
 }
 
 fn money(cents: i64, currency: &str) -> String {

@@ -38,15 +38,17 @@ pub(crate) enum CustomersWork {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=500))]
         limit: i64,
     },
-    /// Shows one customer: credits, plan, slots, keys, accounts, last calls and orders.
+    /// Shows one customer: credits, plan, slots, keys, accounts, last calls, orders, invoices,
+    /// refunds and disputes.
     Show {
         /// The customer: an id or an email address.
         customer: CustomerRef,
     },
     /// Finds customers by anything of theirs.
     Find {
-        /// A part of an email address, the beginning of a key, or the id of a customer, key,
-        /// account, order, payment, subscription, invoice, export or request.
+        /// A part of an email address, the beginning of a key, the number of an invoice, or the id
+        /// of a customer, key, account, order, checkout, payment, charge, refund, dispute, warning,
+        /// subscription, invoice, export or request (also one that the caller chose).
         text: String,
     },
     /// Suspends a customer: its keys and sessions are refused, top-ups and exports stop, nothing is
@@ -112,6 +114,17 @@ pub(crate) enum CallsWork {
         #[arg(long, requires = "customer", conflicts_with = "request")]
         idempotency_key: Option<String>,
     },
+}
+
+/// Which disputes to list.
+#[derive(clap::Args)]
+pub(crate) struct DisputesWork {
+    /// Lists those that are over, too.
+    #[arg(long)]
+    all: bool,
+    /// The number of disputes and warnings: 1 to 500.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=500))]
+    limit: i64,
 }
 
 /// Work on payments that matched no order.
@@ -238,6 +251,13 @@ impl From<UnmatchedWork> for OperatorWork {
                 }
             }
         })
+    }
+}
+
+impl From<DisputesWork> for OperatorWork {
+    fn from(work: DisputesWork) -> Self {
+        let DisputesWork { all, limit } = work;
+        Self::Command(OperatorCommand::ListDisputes { with_ended: all, limit: Some(limit) })
     }
 }
 

@@ -164,6 +164,7 @@ fn config(
          [admin]\nlisten = \"127.0.0.1:0\"\n\
          [database]\nurl = {}\n\
          [mail]\nurl = {}\nfrom = \"creator-gateway sandbox <no-reply@sandbox.localhost>\"\n\
+         operator_email = \"operator@example.com\"\n\
          [log]\nfilter = {}\n",
         text(&options.listen.to_string()),
         text(&format!("http://{}", options.listen)),

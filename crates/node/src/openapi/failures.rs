@@ -51,6 +51,7 @@ const PROCESSOR: &[&str] =
 const PAYMENT: &[&str] = &["payment_failed", "change_in_progress", "payment_outcome_unknown"];
 /// A subscription changes.
 const CHANGE: &[&str] = &[
+    "not_for_sale",
     "payment_failed",
     "no_subscription",
     "subscription_not_paid",
@@ -61,6 +62,7 @@ const CHANGE: &[&str] = &[
 ];
 /// A change of a subscription is previewed.
 const PREVIEW: &[&str] = &[
+    "not_for_sale",
     "limited_key",
     "no_subscription",
     "subscription_not_paid",
@@ -214,7 +216,10 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("update_notices", &[&["limited_key"]]),
     ("get_autotopup", &[&["limited_key"]]),
     ("set_autotopup", &[&["limited_key", "not_found", "no_saved_card", "payments_not_configured"]]),
-    ("begin_checkout", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone"]]),
+    (
+        "begin_checkout",
+        &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone", "not_for_sale"]],
+    ),
     ("charge_card", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "no_saved_card"]]),
     ("get_order", &[PROCESSOR, &["limited_key", "not_found"]]),
     ("confirm_charge", &[PROCESSOR, PAYMENT, &["limited_key", "not_found"]]),
@@ -226,6 +231,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
                 "limited_key",
                 "not_found",
                 "already_subscribed",
+                "not_for_sale",
                 "change_in_progress",
                 "payment_outcome_unknown",
             ],

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use accounts::platform_health;
 use billing::{changes, give_up, lost, lots, reconcile_rounds, slot_credits, top_up_worker};
-use billing::{liability, notices as customer_notices};
+use billing::{disputes, liability, notices as customer_notices, offered_prices};
 use domain::id::{CallId, NodeId};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
@@ -27,6 +27,8 @@ use crate::state::NodeState;
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
+/// How often prices at the payment processor are compared with those that are configured.
+const EVERY_TEN_MINUTES: Duration = Duration::from_mins(10);
 /// The retention of the payment processor's events, in seconds.
 const EVENT_KEPT_S: i64 = 90 * 86_400;
 const EVERY_HOUR: Duration = Duration::from_hours(1);
@@ -94,6 +96,8 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_DAY, |state| async move {
         processor_setup::report(&state.billing).await;
     });
+    let now = tokio::time::interval(EVERY_TEN_MINUTES);
+    repeat(state, stop, now, |state| async move { compare_prices(&state).await });
     customer_notices::start(&state.billing, stop);
     liability::start(&state.billing, stop);
     every(state, stop, EVERY_MINUTE, |state| async move { keep_house(&state).await });
@@ -101,6 +105,15 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_MINUTE, |state| async move { lots::expire_due(&state.billing).await });
     every(state, stop, EVERY_MINUTE, |state| async move { check_books(&state).await });
     every(state, stop, EVERY_MINUTE, |state| async move { lost::settle_old(&state.billing).await });
+}
+
+/// Compares prices with those at the payment processor, on nodes that compare payments: what they
+/// find counts on all nodes.
+async fn compare_prices(state: &NodeState) {
+    if state.config.processor.reconcile_every_s > 0 {
+        offered_prices::check_all(&state.billing).await;
+    }
+    disputes::count_waiting(&state.billing).await;
 }
 
 /// Reads signing values again, each platform's at its own pace, and shows how old they are.

@@ -413,6 +413,11 @@ impl RunningService {
         reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
+    /// Compares every price with that at the payment processor, as nodes do every ten minutes.
+    pub async fn compare_prices(&self) {
+        billing::offered_prices::check_all(&self.state.billing).await;
+    }
+
     /// One round of the regular reconciliation, as this node would make it.
     pub async fn reconciliation_round(
         &self,

@@ -8,6 +8,7 @@
 mod archive;
 mod commands;
 mod day;
+mod disputes;
 mod erasing;
 mod liability;
 mod looking;

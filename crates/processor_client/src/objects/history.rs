@@ -130,6 +130,42 @@ pub struct PaymentDispute {
     /// The payment.
     #[serde(default)]
     pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
+    /// Until when it can be answered.
+    #[serde(default, deserialize_with = "or_default")]
+    pub evidence_details: EvidenceDetails,
+    /// When it was made.
+    #[serde(default, deserialize_with = "or_default")]
+    pub created: i64,
+    /// Whether it is about real money.
+    #[serde(default, deserialize_with = "or_default")]
+    pub livemode: bool,
+}
+
+/// How a dispute can be answered.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct EvidenceDetails {
+    /// Until when evidence is taken, in seconds since 1970; none if it takes none any more.
+    #[serde(default)]
+    pub due_by: Option<i64>,
+}
+
+/// A card network's warning that a payment may be fraudulent. No money has moved.
+#[derive(Debug, Clone, Deserialize)]
+pub struct EarlyFraudWarning {
+    /// `issfr_…`
+    pub id: String,
+    /// Whether a refund would still help: the payment was neither refunded nor disputed.
+    #[serde(default, deserialize_with = "or_default")]
+    pub actionable: bool,
+    /// What kind of fraud it may be, such as `unauthorized_use_of_card`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub fraud_type: String,
+    /// The charge.
+    #[serde(default)]
+    pub charge: Option<ExpandableObject<CardCharge>>,
+    /// The payment.
+    #[serde(default)]
+    pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,

@@ -28,7 +28,9 @@ pub use checkout::{
 };
 pub use discount::{AppliedDiscount, DiscountCoupon};
 pub use event::{MalformedEvent, ProcessorEvent};
-pub use history::{CardCharge, DisputeStatus, PaymentDispute, PaymentRefund};
+pub use history::{
+    CardCharge, DisputeStatus, EarlyFraudWarning, EvidenceDetails, PaymentDispute, PaymentRefund,
+};
 pub use invoice::{InvoicePayment, InvoiceStatus, ProcessorInvoice};
 pub use invoice_line::{CreditedItems, InvoiceItem, InvoiceLine, LineParentKind, LinePeriod};
 pub use payment::{IntentStatus, NextAction, PaymentFault, PaymentIntent};
@@ -110,6 +112,7 @@ identified!(
     CardCharge,
     PaymentRefund,
     PaymentDispute,
+    EarlyFraudWarning,
     ProcessorSubscription,
     SubscriptionItem,
     ProcessorPrice,

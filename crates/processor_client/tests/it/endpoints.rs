@@ -22,6 +22,7 @@ async fn an_object_is_read_below_the_name_of_its_kind() {
         request_of(&one, async |to| to.retrieve_charge("ch_1").await).await,
         request_of(&one, async |to| to.retrieve_refund("re_1").await).await,
         request_of(&one, async |to| to.retrieve_dispute("dp_1").await).await,
+        request_of(&one, async |to| to.retrieve_fraud_warning("issfr_1").await).await,
         request_of(&event, async |to| to.retrieve_event("evt_1").await).await,
         request_of(&one, async |to| to.retrieve_product("prod_1").await).await,
         request_of(&one, async |to| to.retrieve_price("price_1").await).await,
@@ -36,6 +37,7 @@ async fn an_object_is_read_below_the_name_of_its_kind() {
         "GET /v1/charges/ch_1",
         "GET /v1/refunds/re_1",
         "GET /v1/disputes/dp_1",
+        "GET /v1/radar/early_fraud_warnings/issfr_1",
         "GET /v1/events/evt_1",
         "GET /v1/products/prod_1",
         "GET /v1/prices/price_1",
@@ -84,6 +86,7 @@ async fn every_list_takes_the_same_filters() {
         request_of(&page, async |to| to.list_charges(&all).await).await,
         request_of(&page, async |to| to.list_refunds(&all).await).await,
         request_of(&page, async |to| to.list_disputes(&all).await).await,
+        request_of(&page, async |to| to.list_fraud_warnings(&all).await).await,
         request_of(&page, async |to| to.list_subscriptions(&all).await).await,
         request_of(&page, async |to| to.list_invoices(&all).await).await,
     ];
@@ -103,6 +106,7 @@ async fn every_list_takes_the_same_filters() {
         "charges",
         "refunds",
         "disputes",
+        "radar/early_fraud_warnings",
         "subscriptions",
         "invoices",
     ];
@@ -149,7 +153,7 @@ async fn a_list_below_an_object_continues_after_the_last_one() {
         "GET /v1/invoices/in_1/lines\nlimit=100\nstarting_after=il_1",
         "GET /v1/invoiceitems\nlimit=100\ncustomer=cus_1\npending=true",
         "GET /v1/invoice_payments\nlimit=100\npayment[type]=payment_intent\npayment[payment_intent]=pi_1",
-        "GET /v1/prices\nlookup_keys[]=plan & more\nactive=true",
+        "GET /v1/prices\nlookup_keys[]=plan & more",
         "GET /v1/webhook_endpoints\nlimit=100",
     ];
     assert_eq!(requests, expected);

@@ -2,10 +2,10 @@
 
 use processor_client::objects::{
     AppliedDiscount, BalanceTransaction, CardCharge, CheckoutSession, DisputeStatus,
-    ExpandableObject, HasId, IntentStatus, InvoiceStatus, ListPage, PaymentDispute, PaymentIntent,
-    PaymentMethod, PaymentRefund, PaymentStatus, PortalConfiguration, ProcessorCustomer,
-    ProcessorPrice, ProcessorProduct, ProcessorSubscription, SearchPage, SessionStatus,
-    SubscriptionStatus, WebhookEndpoint,
+    EarlyFraudWarning, ExpandableObject, HasId, IntentStatus, InvoiceStatus, ListPage,
+    PaymentDispute, PaymentIntent, PaymentMethod, PaymentRefund, PaymentStatus,
+    PortalConfiguration, ProcessorCustomer, ProcessorPrice, ProcessorProduct,
+    ProcessorSubscription, SearchPage, SessionStatus, SubscriptionStatus, WebhookEndpoint,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -67,7 +67,14 @@ fn an_object_needs_nothing_but_its_id() {
         "receipt_url",
     ]);
     reads_tolerantly::<PaymentRefund>(&["amount", "status", "failure_reason", "charge"]);
-    reads_tolerantly::<PaymentDispute>(&["amount", "status", "reason", "payment_intent"]);
+    reads_tolerantly::<PaymentDispute>(&[
+        "amount",
+        "status",
+        "reason",
+        "payment_intent",
+        "evidence_details",
+    ]);
+    reads_tolerantly::<EarlyFraudWarning>(&["actionable", "fraud_type", "charge"]);
     reads_tolerantly::<ProcessorSubscription>(&[
         "status",
         "items",

@@ -1,5 +1,6 @@
 //! The names of all metrics, their help texts, and their initial series.
 
+use domain::dispute::DisputeStage;
 use domain::job::JobKind;
 use domain::lots::LotSource;
 use domain::payment::{Mismatch, ReversalKind};
@@ -54,6 +55,9 @@ pub(super) const RECONCILIATIONS: &str = "creator_gateway_reconciliations_total"
 pub(super) const RECONCILED: &str = "creator_gateway_reconciled_payments_total";
 pub(super) const PAYMENTS: &str = "creator_gateway_payments_granted_total";
 pub(super) const REVERSALS: &str = "creator_gateway_payments_reversed_total";
+pub(super) const DISPUTES: &str = "creator_gateway_disputes_total";
+pub(super) const DISPUTES_WAITING: &str = "creator_gateway_disputes_waiting";
+pub(super) const NOT_FOR_SALE: &str = "creator_gateway_prices_not_for_sale";
 pub(super) const UNMATCHED: &str = "creator_gateway_payments_unmatched_total";
 pub(super) const EVENTS: &str = "creator_gateway_processor_events_total";
 pub(super) const EXPORTS: &str = "creator_gateway_export_attempts_total";
@@ -74,6 +78,8 @@ pub const WITHHOLDING_CAUSES: [&str; 5] = ["credits", "budget", "key", "account"
 pub const DRIFT_KINDS: [&str; 4] = ["unauthorized", "forbidden", "not_found", "envelope"];
 /// The classes of requests that have a pace.
 pub const PACE_CLASSES: [&str; 3] = ["reads", "writes", "sensitive"];
+/// What is sold at prices of the payment processor.
+pub const OFFER_KINDS: [&str; 3] = ["pack", "plan", "slot"];
 const REFRESH_FAILURES: [&str; 3] = ["failed", "service_refused", "token_refused"];
 pub(super) const JOB_OUTCOMES: [&str; 4] = ["done", "postponed", "given_up", "overtaken"];
 pub(super) const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
@@ -229,6 +235,16 @@ fn declare_payments() {
     counter_of(PAYMENTS, "payments whose credits were granted");
     let kinds = ReversalKind::ALL.iter().map(|kind| kind.as_str());
     counters_of(REVERSALS, "changes of refunds and disputes, by kind", "kind", kinds);
+    let disputes = "disputes and warnings of fraud that are new or moved on, by where they stand; the operator should look into anything but 0";
+    let stages = DisputeStage::ALL.iter().map(|stage| stage.as_str());
+    counters_of(DISPUTES, disputes, "stage", stages);
+    let waiting = "disputes and warnings of fraud that wait for the operator";
+    gauge_of(DISPUTES_WAITING, waiting);
+    let not_for_sale = "offers that are not for sale because their price at the payment processor does not match, by kind; alert on anything but 0";
+    describe_gauge!(NOT_FOR_SALE, not_for_sale);
+    for kind in OFFER_KINDS {
+        drop(gauge!(NOT_FOR_SALE, "kind" => kind));
+    }
     let unmatched = "payments of the processor that were not recorded, by reason; the operator should look into anything but 0";
     let reasons = Mismatch::ALL.iter().map(|reason| reason.as_str());
     counters_of(UNMATCHED, unmatched, "reason", reasons);

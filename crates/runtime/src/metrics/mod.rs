@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::charge::Outcome;
+use domain::dispute::DisputeStage;
 use domain::job::JobKind;
 use domain::lots::LotSource;
 use domain::payment::{Mismatch, ReversalKind};
@@ -19,18 +20,19 @@ use store::processor_events::EventOutcome;
 use self::declared::{
     ACCEPTED, BATCH_SIZE, BODY_BYTES, CALL_DURATION, CALLS, CALLS_IN_FLIGHT, CERTIFICATE_EXPIRY,
     CERTIFICATE_REFUSED, CLOSED_IDLE, CLOSED_STALLED, COMMIT_DURATION, CONNECTIONS,
-    CREDITS_OUTSTANDING, EVENTS, EXPIRED_HOLDS, EXPORT_DURATION, EXPORT_ENDINGS, EXPORT_PAGES,
-    EXPORT_ROWS, EXPORTS, EXPORTS_BEGUN_ANEW, EXPORTS_OLDEST, EXPORTS_PENDING, EXPORTS_RUNNING,
-    FAILED_BATCHES, JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, LATE_RESOLUTIONS,
-    LEDGER_FAILURES, LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PACED_REFUSALS,
-    PACED_WAITS, PAYMENTS, PLATFORM_DEGRADED, PLATFORM_REFUSING, PROCESSOR_PROBLEMS, QUEUE_DEPTH,
-    RECONCILED, RECONCILIATION_OUTCOMES, RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES,
-    REQUESTS, REVERSALS, ROWS_REMOVED, SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG,
-    STANDBY_REQUIRED, STANDBYS, TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED,
-    UPSTREAM_DURATION, USAGE_SET_ASIDE, WITHHELD_READS, declare,
+    CREDITS_OUTSTANDING, DISPUTES, DISPUTES_WAITING, EVENTS, EXPIRED_HOLDS, EXPORT_DURATION,
+    EXPORT_ENDINGS, EXPORT_PAGES, EXPORT_ROWS, EXPORTS, EXPORTS_BEGUN_ANEW, EXPORTS_OLDEST,
+    EXPORTS_PENDING, EXPORTS_RUNNING, FAILED_BATCHES, JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP,
+    JOBS_WAITING, LATE_RESOLUTIONS, LEDGER_FAILURES, LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES,
+    MAILS, NOT_FOR_SALE, PACED_REFUSALS, PACED_WAITS, PAYMENTS, PLATFORM_DEGRADED,
+    PLATFORM_REFUSING, PROCESSOR_PROBLEMS, QUEUE_DEPTH, RECONCILED, RECONCILIATION_OUTCOMES,
+    RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES, REQUESTS, REVERSALS, ROWS_REMOVED,
+    SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, STANDBYS,
+    TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE,
+    WITHHELD_READS, declare,
 };
 
-pub use self::declared::{DRIFT_KINDS, PACE_CLASSES, WITHHOLDING_CAUSES};
+pub use self::declared::{DRIFT_KINDS, OFFER_KINDS, PACE_CLASSES, WITHHOLDING_CAUSES};
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -365,6 +367,22 @@ pub fn reconciled(granted: u64, failed: u64) {
 /// A refund or a dispute changed.
 pub fn payment_reversed(kind: ReversalKind) {
     counter!(REVERSALS, "kind" => kind.as_str()).increment(1);
+}
+
+/// A dispute or a warning of fraud is new, or stands elsewhere than before.
+pub fn dispute_moved(stage: DisputeStage) {
+    counter!(DISPUTES, "stage" => stage.as_str()).increment(1);
+}
+
+/// The disputes and warnings of fraud that wait for the operator.
+pub fn disputes_waiting(waiting: i64) {
+    gauge!(DISPUTES_WAITING).set(float(usize::try_from(waiting).unwrap_or_default()));
+}
+
+/// How many offers of one of [`OFFER_KINDS`] are not for sale because of their price.
+pub fn prices_not_for_sale(kind: &'static str, count: usize) {
+    debug_assert!(OFFER_KINDS.contains(&kind), "{kind} is not declared");
+    gauge!(NOT_FOR_SALE, "kind" => kind).set(float(count));
 }
 
 /// A payment of the processor was not recorded.

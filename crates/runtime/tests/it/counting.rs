@@ -121,6 +121,8 @@ fn what_operators_should_look_into_goes_back_to_zero_when_it_is_over() {
                 counted::ledger_checked(problems);
                 counted::processor_setup(problems);
                 counted::usage_set_aside(i64::try_from(problems).unwrap());
+                counted::disputes_waiting(i64::try_from(problems).unwrap());
+                counted::prices_not_for_sale("plan", problems);
                 counted::certificate_looked_at(problems == 0);
             }
         },
@@ -128,6 +130,8 @@ fn what_operators_should_look_into_goes_back_to_zero_when_it_is_over() {
             ("ledger_invariant_failures", "0"),
             ("processor_setup_problems", "0"),
             ("usage_rows_set_aside", "0"),
+            ("disputes_waiting", "0"),
+            ("prices_not_for_sale{kind=\"plan\"}", "0"),
             ("tls_certificate_refused", "0"),
         ],
     );

@@ -43,6 +43,7 @@ pub(super) fn open(
         "reason": reason, "status": if is_inquiry { "warning_needs_response" } else { "needs_response" },
     }));
     events::emit(store, "charge.dispute.created", &id);
+    acted_on(store, charge);
     if !is_inquiry {
         withdraw(store, &id, charge);
     }
@@ -98,6 +99,19 @@ pub(super) fn warn(store: &mut ObjectStore, charge: &str) -> Option<String> {
     }));
     events::emit(store, "radar.early_fraud_warning.created", &id);
     Some(id)
+}
+
+/// A charge was refunded or disputed: nothing more can be done about warnings of it.
+pub(super) fn acted_on(store: &mut ObjectStore, charge: &str) {
+    let is_about = |warning: &&Value| {
+        text(warning, "charge") == charge && at(warning, "actionable") == &Value::Bool(true)
+    };
+    let warnings: Vec<Value> =
+        store.all("radar.early_fraud_warning").filter(is_about).cloned().collect();
+    for before in warnings {
+        store.change(text(&before, "id"), |warning| set(warning, "actionable", false));
+        events::emit_changed(store, "radar.early_fraud_warning.updated", &before);
+    }
 }
 
 pub(super) fn retrieve_warning(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {

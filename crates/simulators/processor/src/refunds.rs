@@ -7,7 +7,7 @@ use super::cards::{self, CardBehaviour};
 use super::fields::{at, flag, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::{events, lists, render, rules};
+use super::{disputes, events, lists, render, rules};
 
 /// The parameters of creating one.
 pub(super) const PARAMS: &[&str] = &[
@@ -76,6 +76,7 @@ fn make(
         store.change(&id, |refund| set(refund, "pending_reason", "processing"));
     }
     add_refunded(store, text(charge, "id"), amount);
+    disputes::acted_on(store, text(charge, "id"));
     events::emit(store, "charge.refunded", text(charge, "id"));
     events::emit(store, "refund.created", &id);
     events::emit(store, "charge.refund.updated", &id);

@@ -340,6 +340,23 @@ pub const TABLES: &[DumpedTable] = &[
         order: DumpedOrder::Texts(&["id"]),
     },
     DumpedTable {
+        name: "disputes",
+        source: "select * from disputes where customer_id = $1",
+        columns: &[
+            ("id", Text),
+            ("stage", Text),
+            ("charge_id", Text),
+            ("intent_id", Text),
+            ("amount_cents", Int),
+            ("currency", Text),
+            ("reason", Text),
+            ("due_by", Time),
+            ("opened_at", Time),
+            ("changed_at", Time),
+        ],
+        order: DumpedOrder::Texts(&["id"]),
+    },
+    DumpedTable {
         name: "subscription",
         source: "select * from subscriptions where customer_id = $1",
         columns: &[

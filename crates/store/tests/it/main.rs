@@ -21,6 +21,7 @@ mod customer_notices;
 mod customer_shards;
 mod customers;
 mod data_keys;
+mod disputes;
 mod ended_subscriptions;
 mod erased_data;
 mod erasure;

@@ -10,6 +10,7 @@ use super::table::FailureRow;
 pub(super) const fn row(problem: &PaymentProblem) -> FailureRow {
     match problem {
         PaymentProblem::NotConfigured => PAYMENTS_NOT_CONFIGURED,
+        PaymentProblem::NotForSale { .. } => NOT_FOR_SALE,
         PaymentProblem::Failed { .. } => PAYMENT_FAILED,
         PaymentProblem::NoSavedCard => NO_SAVED_CARD,
         PaymentProblem::CardInUse => CARD_IN_USE,
@@ -79,6 +80,14 @@ pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: FailureRow = FailureRow {
     title: "Payments not configured",
     retryable: false,
     meaning: "The deployment has no payment processor, so nothing can be bought. Past purchases can still be read; `processor_configured` says whether there is one.",
+};
+/// `not_for_sale`
+pub(in crate::error) const NOT_FOR_SALE: FailureRow = FailureRow {
+    code: "not_for_sale",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Not for sale",
+    retryable: false,
+    meaning: "What was to be bought has another price at the payment processor than the one shown here, so it is not sold until the operator has corrected it; the lists of packs, plans and slots show it as `available: false`. Nothing was charged or changed. What was bought before is served as before, and one-click charges and automatic top-up go on at the price shown.",
 };
 /// `payment_failed`
 pub(in crate::error) const PAYMENT_FAILED: FailureRow = FailureRow {

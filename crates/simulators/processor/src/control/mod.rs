@@ -18,7 +18,7 @@ use super::switches::SwitchRule;
 use super::{ProcessorSimulator, checkout, delivery, intents, routes, rules};
 
 /// The control requests: method, path, and what it does.
-pub(crate) const INDEX: [ControlEntry; 24] = [
+pub(crate) const INDEX: [ControlEntry; 25] = [
     (
         "GET",
         "/control/processor",
@@ -119,6 +119,11 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
         "opens a dispute about a `charge`, a `payment_intent` or an `invoice`, or an `inquiry`",
     ),
     ("POST", "/control/processor/disputes/{id}/close", "closes a dispute: `won`"),
+    (
+        "POST",
+        "/control/processor/warnings",
+        "warns that a `charge`, a `payment_intent` or an `invoice` may be fraudulent",
+    ),
 ];
 
 type ControlResult = Result<Value, ApiError>;
@@ -231,6 +236,7 @@ fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> ControlR
         ["refunds"] => money::refund(processor, body),
         ["refunds", id, "settle"] => money::settle_refund(processor, id, body),
         ["disputes"] => money::dispute(processor, body),
+        ["warnings"] => money::warning(processor, body),
         ["disputes", id, "close"] => money::close_dispute(processor, id, body),
         _ => Err(unknown()),
     }

@@ -105,6 +105,15 @@ pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> ControlRe
     })
 }
 
+/// Lets a card network warn that a charge may be fraudulent; no money moves.
+pub(super) fn warning(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
+    attempt(processor, |store| {
+        let charge = charge(store, body).ok_or_else(no_charge)?;
+        let id = disputes::warn(store, &charge).ok_or_else(no_charge)?;
+        store.find("radar.early_fraud_warning", &id, "id").cloned()
+    })
+}
+
 /// Decides a dispute: `won`.
 pub(super) fn close_dispute(
     processor: &ProcessorSimulator,

@@ -195,6 +195,23 @@ async fn a_warning_of_fraud_moves_no_money() {
     assert_eq!(same, warning);
     assert!(shop.events().await.contains(&"radar.early_fraud_warning.created".to_owned()));
     shop.done("refunds", &format!("payment_intent={intent}")).await;
+
+    assert_eq!(shop.read(&path).await["data"][0]["actionable"], false);
+    assert!(shop.events().await.contains(&"radar.early_fraud_warning.updated".to_owned()));
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn a_warning_can_be_asked_for_and_a_dispute_ends_it() {
+    let shop = Shop::open();
+    let intent = id(&paid(&shop, "pm_card_visa").await);
+
+    let warning = shop.control("warnings", &json!({"payment_intent": intent})).await;
+    shop.control("disputes", &json!({"payment_intent": intent})).await;
+
+    assert_eq!(warning["actionable"], true);
+    let now = shop.read(&format!("radar/early_fraud_warnings/{}", id(&warning))).await;
+    assert_eq!(now["actionable"], false);
     shop.close().await;
 }
 

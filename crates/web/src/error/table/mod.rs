@@ -431,6 +431,7 @@ pub(in crate::error) const ALL: &[FailureRow] = &[
     SEVERAL_RANGES,
     UNSUPPORTED_MEDIA_TYPE,
     payments::PAYMENTS_NOT_CONFIGURED,
+    payments::NOT_FOR_SALE,
     payments::PAYMENT_FAILED,
     payments::NO_SAVED_CARD,
     payments::CARD_IN_USE,
