@@ -4,7 +4,8 @@
 //! A job is committed before the first request and removed after the last one. After a crash in
 //! between, the job repeats all steps. Setting a card twice changes nothing, and an invoice is paid
 //! once: the idempotency key of its payment is derived from the job, so a repetition is not a
-//! second attempt at the bank.
+//! second attempt at the bank. Once the processor may have forgotten the key, the charges of the
+//! invoice are read first.
 
 use domain::id::{CustomerId, JobId};
 use domain::job::JobKind;
@@ -23,7 +24,7 @@ use store::jobs::{self, NewJob};
 use store::processor_customers;
 use store::subscriptions::ItemBenefit;
 
-use super::{invoices, subscriptions};
+use super::{invoices, lost, subscriptions};
 use crate::BillingState;
 
 /// Seconds after which the job completes whatever is unfinished.
@@ -115,7 +116,7 @@ pub(super) async fn save(
     done.await?
 }
 
-/// Runs a job that was created at `since`. A card that has been detached is removed. If another
+/// Runs a job that was first enqueued at `since`. A card that has been detached is removed. If another
 /// card was saved since then, that one is used.
 pub async fn resume(
     billing: &BillingState,
@@ -360,14 +361,18 @@ async fn pay(
     let processor = billing.processor()?;
     let method = work.card.payment_method.as_str();
     let key = super::key("pay", format!("{}:{method}:{}", work.job, invoice.id))?;
-    let reason = match processor.pay_invoice(&invoice.id, Some(method), true, &key).await {
-        Ok(_) => "processing".to_owned(),
-        Err(ProcessorError::Declined(decline)) => decline.reason().to_owned(),
-        // It may have been paid or voided in the meantime; the invoice is read below.
-        Err(ProcessorError::Refused(refusal)) => {
-            refusal.code.clone().unwrap_or_else(|| "refused".to_owned())
+    let reason = if was_tried(billing, work, &invoice.id).await? {
+        "card_declined".to_owned()
+    } else {
+        match processor.pay_invoice(&invoice.id, Some(method), true, &key).await {
+            Ok(_) => "processing".to_owned(),
+            Err(ProcessorError::Declined(decline)) => decline.reason().to_owned(),
+            // It may have been paid or voided in the meantime; the invoice is read below.
+            Err(ProcessorError::Refused(refusal)) => {
+                refusal.code.clone().unwrap_or_else(|| "refused".to_owned())
+            }
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => return Err(error.into()),
     };
     let now = match processor.retrieve_invoice(&invoice.id).await {
         Err(ProcessorError::Missing) => return Ok(()),
@@ -382,6 +387,25 @@ async fn pay(
         outcome.failed.push(unpaid(now, reason));
     }
     Ok(())
+}
+
+/// Whether an earlier attempt of a job that is too old for its idempotency keys has charged this
+/// card for the invoice.
+async fn was_tried(billing: &BillingState, work: &Work, invoice: &str) -> Result<bool, Failure> {
+    let Some(begun_at) = work.job.made_at().filter(|_| work.is_resumed) else { return Ok(false) };
+    if billing.clock.now() < begun_at.plus_seconds(lost::RESENT_FOR_S) {
+        return Ok(false);
+    }
+    let processor = billing.processor()?;
+    let invoice = processor.retrieve_invoice(invoice).await?;
+    let Some(intent) = invoice.payment_intent_id() else { return Ok(false) };
+    let of_intent = ListFilter { payment_intent: Some(intent), ..ListFilter::default() };
+    let charges = processor.list_charges(&of_intent).await?.data;
+    let method = work.card.payment_method.as_str();
+    Ok(charges.iter().any(|charge| {
+        charge.payment_method.as_deref() == Some(method)
+            && charge.created >= begun_at.unix_seconds()
+    }))
 }
 
 fn paid(invoice: ProcessorInvoice) -> PaidInvoice {

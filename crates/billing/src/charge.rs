@@ -16,6 +16,7 @@ use processor_client::{CustomerPresence, NewIntent, PaymentDecline, ProcessorErr
 use store::orders::{self, Order};
 use store::payments::{self, PaymentReceipt};
 
+use super::earlier_requests;
 use super::fulfil::{self, FulfilmentOutcome};
 use super::lost::{self, FoundPayment};
 use super::marks::{self, OrderMark, OrderMetadata};
@@ -82,6 +83,9 @@ pub async fn charge(
 ) -> Result<PackCharge, Failure> {
     let pack = super::pack(billing, pack_id)?;
     billing.processor()?;
+    if let Some(earlier) = earlier_requests::charge(billing, customer, idempotency).await? {
+        return continued(billing, &earlier, pack_id).await;
+    }
     let super::cards::ChargeableCard { card, payer } =
         super::cards::to_charge(billing, customer).await?;
     let purchase = PackPurchase {
@@ -101,6 +105,19 @@ pub async fn charge(
     let next = opening::open(billing, &purchase).await?;
     let state = carry_on(billing, &next).await?.ok_or(PaymentProblem::ChangeInProgress)?;
     Ok(PackCharge { order: next.id, state })
+}
+
+/// The charge that the same `Idempotency-Key` made before the database was restored.
+async fn continued(
+    billing: &BillingState,
+    earlier: &Order,
+    pack_id: &str,
+) -> Result<PackCharge, Failure> {
+    if earlier.pack_id != pack_id || earlier.channel != OrderChannel::Charge {
+        return Err(Failure::IdempotencyMismatch);
+    }
+    let state = carry_on(billing, earlier).await?.ok_or(PaymentProblem::ChangeInProgress)?;
+    Ok(PackCharge { order: earlier.id, state })
 }
 
 /// Grants a payment that the customer has authenticated, if it is paid. Another customer's payment

@@ -12,7 +12,7 @@ use store::orders::{self, Order};
 use super::marks::{self, OrderMetadata};
 use super::offered_prices::{self, PricedOffer};
 use super::opening::{self, PackPurchase};
-use super::payer;
+use super::{earlier_requests, lost, payer};
 use crate::BillingState;
 
 const ENDED: Failure = Failure::Gone(
@@ -47,7 +47,13 @@ pub async fn begin(
         card: None,
         idempotency,
     };
-    let order = opening::open(billing, &purchase).await?;
+    let order = match earlier_requests::checkout(billing, customer, idempotency).await? {
+        Some(earlier) if earlier.pack_id == pack.id && earlier.channel == purchase.channel => {
+            earlier
+        }
+        Some(_) => return Err(Failure::IdempotencyMismatch),
+        None => opening::open(billing, &purchase).await?,
+    };
     match order.state {
         OrderState::Pending => {}
         OrderState::Paid | OrderState::Failed | OrderState::Expired | OrderState::Refunded => {
@@ -56,6 +62,8 @@ pub async fn begin(
     }
     match order.session.as_deref() {
         Some(session) => again(billing, &order, session).await,
+        // The processor may have forgotten the request, and would open a second page for the order.
+        None if lost::is_old(billing, &order) => Err(ENDED),
         None => open_page(billing, &order, pack).await,
     }
 }

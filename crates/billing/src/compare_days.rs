@@ -1,5 +1,6 @@
 //! The other direction of the reconciliation: every payment that the ledger recorded on a day must
-//! be at the processor with the same amount.
+//! be at the processor with the same amount, and nothing else may have been made there twice or
+//! without us.
 
 use domain::payment::{Mismatch, PaymentSource};
 use domain::time::UtcDay;
@@ -8,13 +9,13 @@ use processor_client::objects::IntentStatus;
 use processor_client::{ProcessorClient, ProcessorError};
 use store::recorded_payments::{self, RecordedPayment};
 
-use super::fulfil;
+use super::{doubles, fulfil};
 use crate::BillingState;
 
 /// The prefix of the processor's ids of pages.
 const PAGE_PREFIX: &str = "cs_";
 
-/// Compares the payments recorded on a day with the processor, and returns how many differ. Each
+/// Compares a day with the processor, and returns how many payments and other objects differ. Each
 /// one is reported.
 pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure> {
     let processor = billing.processor()?;
@@ -29,7 +30,7 @@ pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure
             fulfil::note_unmatched(billing, &booked.payment, reason, &details).await?;
         }
     }
-    Ok(differing)
+    Ok(doubles::report(billing, day).await?.saturating_add(differing))
 }
 
 type LedgerDifference = Option<(Mismatch, String)>;

@@ -17,7 +17,7 @@ use store::unmatched::UnmatchedMoney;
 
 use super::marks::{self, OrderMark};
 use super::page_goods::{self, PaidGoods};
-use super::{cards, invoices, receipts, subscriptions, top_ups};
+use super::{cards, invoices, lost_orders, receipts, subscriptions, top_ups};
 use crate::BillingState;
 
 /// The result of handling a payment.
@@ -184,13 +184,12 @@ async fn grant(
     order: OrderId,
     intent: &PaymentIntent,
 ) -> Result<FulfilmentOutcome, Failure> {
-    let known = orders::find_any(&billing.store, order).await?;
-    let goods = match &known {
-        Some(known) => page_goods::of_intent(billing, known, intent).await?,
-        None => {
-            PaidGoods { subtotal_cents: intent.amount_received, tax_cents: 0, difference: None }
-        }
+    let known = match orders::find_any(&billing.store, order).await? {
+        Some(known) => Some(known),
+        None => lost_orders::of_intent(billing, order, intent).await?,
     };
+    let Some(known) = known else { return Ok(FulfilmentOutcome::Unmatched) };
+    let goods = page_goods::of_intent(billing, &known, intent).await?;
     let payment = PagePayment {
         id: &intent.id,
         intent: Some(&intent.id),
@@ -213,7 +212,10 @@ async fn grant_free(
     order: OrderId,
     session: &CheckoutSession,
 ) -> Result<FulfilmentOutcome, Failure> {
-    let known = order_of(billing, order, session.customer_id()).await?;
+    let known = match orders::find_any(&billing.store, order).await? {
+        Some(_) => order_of(billing, order, session.customer_id()).await?,
+        None => lost_orders::of_page(billing, order, session).await?,
+    };
     let goods = known.as_ref().and_then(|known| page_goods::of_session(known, session));
     let (Some(goods), Some(0)) = (goods, session.amount_total) else {
         return Ok(FulfilmentOutcome::NotOurs);

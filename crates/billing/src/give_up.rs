@@ -15,11 +15,10 @@ use processor_client::objects::{
 use processor_client::{NewBalanceTransaction, ProcessorError};
 use store::ended_subscriptions::{self, EndedSubscription, VoidedInvoice};
 
+use super::credit_adjustments::{self, VOIDED};
 use super::period;
 use crate::BillingState;
 
-/// The metadata key that links a balance transaction to the voided invoice.
-const VOIDED_KEY: &str = "voided_invoice";
 /// Seconds until the background work looks at unfinished subscriptions again.
 const AGAIN_AFTER_S: i64 = 600;
 /// The number of subscriptions that one round of the background work looks at.
@@ -202,24 +201,16 @@ async fn give_back(
 ) -> Result<(), Failure> {
     let processor = billing.processor()?;
     let payer = ended.processor_customer.as_str();
-    let mut after = None;
-    loop {
-        let page = processor.list_balance_transactions(payer, after.as_deref()).await?;
-        let is_it = |value: &String| *value == voided.invoice_id;
-        if page.data.iter().any(|moved| moved.metadata.get(VOIDED_KEY).is_some_and(is_it)) {
-            return Ok(());
-        }
-        after = page.next().map(str::to_owned);
-        if after.is_none() {
-            break;
-        }
+    let made = credit_adjustments::list(billing, payer, None).await?;
+    if made.iter().any(|made| made.metadata.get(VOIDED) == Some(&voided.invoice_id)) {
+        return Ok(());
     }
     let new = NewBalanceTransaction {
         customer: payer,
         amount_cents: voided.returned_cents.saturating_neg(),
         currency: settings::billing::CURRENCY,
         description: Some("Credit among the lines of a voided invoice"),
-        metadata: &[(VOIDED_KEY, &voided.invoice_id)],
+        metadata: &[(VOIDED, &voided.invoice_id)],
     };
     let key = super::key("give_back", &voided.invoice_id)?;
     processor.create_balance_transaction(&new, &key).await?;

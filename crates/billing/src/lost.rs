@@ -12,7 +12,7 @@ use crate::BillingState;
 
 /// The processor keeps idempotency keys for at least 24 hours; a request older than this is not
 /// sent again.
-const RESENT_FOR_S: i64 = 23 * 3_600;
+pub(super) const RESENT_FOR_S: i64 = 23 * 3_600;
 /// A checkout page closes after 24 hours; the extra hour allows for clock differences.
 pub(super) const PAGE_OPEN_FOR_S: i64 = 25 * 3_600;
 /// Allowance for a processor's clock that is behind ours.

@@ -22,6 +22,7 @@ pub struct LowBalances {
     thresholds: RwLock<HashMap<CustomerId, Credits>>,
     noticed: Mutex<HashSet<CustomerId>>,
     busy: Mutex<HashSet<CustomerId>>,
+    looked: Mutex<HashSet<CustomerId>>,
     signal: Notify,
     ended: Notify,
     /// Limits concurrent charges.
@@ -41,6 +42,7 @@ impl LowBalances {
             thresholds: RwLock::default(),
             noticed: Mutex::default(),
             busy: Mutex::default(),
+            looked: Mutex::default(),
             signal: Notify::new(),
             ended: Notify::new(),
             places: Semaphore::new(AT_ONCE),
@@ -96,6 +98,16 @@ impl LowBalances {
     /// The customers noticed since the last call.
     pub(super) fn take(&self) -> Vec<CustomerId> {
         std::mem::take(&mut *self.noticed.lock()).into_iter().collect()
+    }
+
+    /// Whether this process has looked for the customer's payments at the processor.
+    pub(super) fn has_looked(&self, customer: CustomerId) -> bool {
+        self.looked.lock().contains(&customer)
+    }
+
+    /// Records that it has.
+    pub(super) fn note_look(&self, customer: CustomerId) {
+        self.looked.lock().insert(customer);
     }
 
     /// Marks a customer as being worked on by this process. False if it already was.

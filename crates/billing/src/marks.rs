@@ -20,8 +20,24 @@ pub(super) const ORDER: &str = "creator_gateway_order_id";
 pub(super) const PACK: &str = "creator_gateway_pack_id";
 /// The price that a page sells, if it is one that exists at the processor.
 pub(super) const PRICE: &str = "creator_gateway_price_id";
+/// How the order is paid.
+pub(super) const CHANNEL: &str = "creator_gateway_channel";
+/// How many packs it buys.
+pub(super) const PACKS: &str = "creator_gateway_packs";
+/// The credits of all packs together.
+pub(super) const CREDITS: &str = "creator_gateway_credits";
+/// The price of all packs together, in cents.
+pub(super) const AMOUNT: &str = "creator_gateway_amount_cents";
+/// SHA-256 of the caller's `Idempotency-Key`, in hexadecimal digits.
+pub(super) const REQUEST: &str = "creator_gateway_request";
+/// The daily cap that a top-up was claimed under, in cents.
+pub(super) const CAP: &str = "creator_gateway_cap_cents";
+/// The customer of ours.
+pub(super) const CUSTOMER: &str = "customer_id";
 /// The name of an order before.
 const PLAIN_ORDER: &str = "order_id";
+/// The name of an order on the payment of a top-up.
+pub(super) const TOP_UP: &str = "topup_id";
 
 /// The order that an object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +54,21 @@ pub(super) enum OrderMark {
 pub(super) struct OrderMetadata(Vec<(&'static str, String)>);
 
 impl OrderMetadata {
-    /// The metadata of everything that is made for this order.
+    /// The metadata of everything that is made for this order: all that is needed to write the
+    /// order again if the database loses it.
     pub(super) fn of(order: &Order) -> Self {
-        Self(vec![
+        let mut entries = vec![
             (ORDER, order.id.to_string()),
             (PACK, order.pack_id.clone()),
+            (CHANNEL, order.channel.to_string()),
+            (PACKS, order.packs.to_string()),
+            (CREDITS, order.credits.whole().to_string()),
+            (AMOUNT, order.amount_cents.to_string()),
             (PLAIN_ORDER, order.id.to_string()),
-            ("customer_id", order.customer.to_string()),
-        ])
+            (CUSTOMER, order.customer.to_string()),
+        ];
+        entries.extend(order.request_hash.clone().map(|hash| (REQUEST, hash)));
+        Self(entries)
     }
 
     /// The same with another entry.
@@ -73,6 +96,12 @@ pub(super) async fn order_in(
     let Some(id) = plain else { return Ok(OrderMark::None) };
     let known = orders::find_any(&billing.store, id).await?;
     Ok(known.map_or(OrderMark::None, |order| OrderMark::Order(order.id)))
+}
+
+/// The order that this metadata names, whether it exists or not.
+pub(super) fn named_order(metadata: &ObjectMetadata) -> Option<OrderId> {
+    let named = metadata.get(ORDER).or_else(|| metadata.get(PLAIN_ORDER));
+    named.and_then(|named| named.parse().ok())
 }
 
 /// Whether this metadata names the order.

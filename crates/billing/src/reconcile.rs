@@ -22,7 +22,7 @@ use runtime::metrics;
 use super::fulfil::{self, FulfilmentOutcome};
 use super::listing::{all, listing};
 use super::marks::{self, OrderMark};
-use super::{disputes, invoice_records, invoices, reversals, subscriptions, webhook};
+use super::{disputes, invoice_records, invoices, payer, reversals, subscriptions, webhook};
 use crate::BillingState;
 
 /// How far back the regular reconciliation looks, in hours.
@@ -59,15 +59,17 @@ pub struct ReconciliationReport {
 
 /// Reconciles the last `hours` hours.
 pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationReport, Failure> {
-    let processor = billing.processor()?.clone();
     let hours = hours.clamp(1, HOURS_MAX);
     let from = billing.clock.now().plus_seconds(-hours.saturating_mul(3_600)).unix_seconds();
     let mut look = Reconciliation {
         billing,
-        processor,
+        processor: billing.processor()?.clone(),
         from,
         report: ReconciliationReport { hours, ..ReconciliationReport::default() },
     };
+    if let Err(error) = payer::link_made_since(billing, from).await {
+        look.unread("customers", &error);
+    }
     let untold = look.recorded(Some(false)).await;
     let untold = look.read("events", untold);
     look.payments(&untold).await;
@@ -107,9 +109,8 @@ struct Reconciliation<'a> {
     report: ReconciliationReport,
 }
 
-/// An object that may have been paid.
+/// An object that may have been paid, and when, in seconds since 1970.
 struct PaymentCandidate {
-    /// When, in seconds since 1970.
     at: i64,
     what: Paid,
 }
@@ -198,7 +199,6 @@ impl Reconciliation<'_> {
         Ok(None)
     }
 
-    /// Whether an intent has news for its order.
     async fn is_news(&self, intent: &PaymentIntent) -> Result<bool, Failure> {
         let is_paid = intent.status == IntentStatus::Succeeded;
         let id = match marks::order_in(self.billing, &intent.metadata).await? {
@@ -237,7 +237,9 @@ impl Reconciliation<'_> {
             let named = session.client_reference_id.as_deref();
             let Some(id) = named.and_then(|named| named.parse().ok()) else { continue };
             let order = store::orders::find_any(&self.billing.store, id).await?;
-            if order.is_some_and(|order| order.state == OrderState::Pending) {
+            // The page of an unknown order counts itself where there was nothing to pay.
+            let is_lost = session.is_paid() && session.payment_intent.is_none();
+            if order.map_or(is_lost, |order| order.state == OrderState::Pending) {
                 let taken = fulfil::fulfil_session(self.billing, &session.id).await;
                 self.count(&session.id, taken.map(Some));
             }

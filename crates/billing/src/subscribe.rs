@@ -17,7 +17,7 @@ use store::subscription_offers::{self, SubscriptionOffer};
 
 use super::offered_prices::{self, PricedOffer};
 use super::plans::{self, OfferedItem};
-use super::{payer, subscriptions};
+use super::{earlier_requests, payer, subscriptions};
 use crate::BillingState;
 
 /// A page is reused for this part of its 24 hours.
@@ -206,7 +206,8 @@ async fn create(
 }
 
 /// Closes the page of an earlier offer, so that it can no longer be paid, and then the offer. A
-/// page that was not recorded is found by repeating the request that created it.
+/// page that was not recorded is found by repeating the request that created it, or among the
+/// customer's pages once the processor may have forgotten that request.
 async fn withdraw(
     billing: &BillingState,
     offer: &SubscriptionOffer,
@@ -224,7 +225,10 @@ async fn withdraw(
         (None, Some(choice)) if now < offer.created_at.plus_seconds(PAGE_USED_S) => {
             Some(create(billing, offer, payer, &choice).await?.id)
         }
-        (None, _) => None,
+        (None, _) => {
+            let found = earlier_requests::find_page(billing, payer, &offer.id.to_string()).await?;
+            found.map(|page| page.id)
+        }
     };
     if let Some(session) = session {
         let key = super::key("expire", offer.id)?;

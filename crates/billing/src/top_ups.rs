@@ -18,12 +18,13 @@ use processor_client::{
 };
 use runtime::metrics;
 use settings::billing::CURRENCY;
+use store::orders::{self, Order};
 use store::top_up_settings::{self, TopUpRequest, TopUpSettings};
 use store::top_ups::{self, TopUp, TopUpClaim, TopUpClaiming, TopUpFailureOutcome, TopUpOffer};
 
-use super::fulfil;
 use super::lost::{self, FoundPayment};
-use super::marks;
+use super::marks::{self, OrderMetadata};
+use super::{earlier_requests, fulfil};
 use crate::BillingState;
 
 /// The number of charges that one check of all customers starts or continues.
@@ -214,6 +215,11 @@ pub(super) async fn take_unpaid(
 }
 
 async fn claim_and_charge(billing: &BillingState, customer: CustomerId) -> Result<bool, Failure> {
+    // A database that was restored from an older copy does not know the latest payments.
+    if !billing.low_balances.has_looked(customer) {
+        earlier_requests::take_unknown(billing, customer).await?;
+        billing.low_balances.note_look(customer);
+    }
     let now = billing.clock.now();
     let offers: Vec<TopUpOffer<'_>> = billing.config.packs.iter().map(offer).collect();
     let claim = TopUpClaim {
@@ -252,7 +258,9 @@ async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure>
         let intent = billing.processor()?.retrieve_intent(intent).await?;
         return conclude(billing, top_up, &intent).await;
     }
-    match send(billing, top_up).await {
+    let order = orders::find(&billing.store, top_up.customer, top_up.order).await?;
+    let Some(order) = order else { return Ok(()) };
+    match send(billing, top_up, &order).await {
         Ok(intent) => conclude(billing, top_up, &intent).await,
         Err(ProcessorError::Declined(decline)) => declined(billing, top_up, &decline).await,
         Err(ProcessorError::Refused(refusal)) => refused(billing, top_up, &refusal).await,
@@ -272,15 +280,15 @@ async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure>
 
 /// Sends the charge. Its content comes from rows that never change, so it is the same request each
 /// time.
-async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, ProcessorError> {
+async fn send(
+    billing: &BillingState,
+    top_up: &TopUp,
+    order: &Order,
+) -> Result<PaymentIntent, ProcessorError> {
     let unsendable = |_| ProcessorError::Missing;
-    let (order, customer) = (top_up.order.to_string(), top_up.customer.to_string());
-    let metadata = [
-        (marks::ORDER, order.as_str()),
-        ("order_id", &order),
-        ("customer_id", &customer),
-        ("topup_id", &order),
-    ];
+    let metadata = OrderMetadata::of(order)
+        .with(marks::TOP_UP, order.id.to_string())
+        .with(marks::CAP, top_up.cap_cents.to_string());
     let new = NewIntent {
         amount_cents: top_up.cents,
         currency: &top_up.currency,
@@ -288,7 +296,7 @@ async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, P
         payment_method: &top_up.payment_method,
         presence: CustomerPresence::OffSession,
         description: None,
-        metadata: &metadata,
+        metadata: &metadata.pairs(),
     };
     let processor = billing.processor().map_err(unsendable)?;
     processor.create_intent(&new, &super::key("topup", top_up.order).map_err(unsendable)?).await
@@ -297,7 +305,7 @@ async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, P
 /// Looks up a charge that was left unfinished. This comes before sending it again, because the
 /// processor may have stored a failure as the response to the key, and forgets the key after a day.
 async fn look_up(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> {
-    let order = store::orders::find(&billing.store, top_up.customer, top_up.order).await?;
+    let order = orders::find(&billing.store, top_up.customer, top_up.order).await?;
     let Some(order) = order else { return Ok(()) };
     match lost::find_intent(billing, &order).await? {
         FoundPayment::Intent(intent) => conclude(billing, top_up, &intent).await,

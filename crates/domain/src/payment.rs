@@ -63,9 +63,9 @@ text_enum! {
 }
 
 text_enum! {
-    /// Why money that the processor shows was not recorded in the ledger.
+    /// Why something that the processor shows does not agree with what is recorded here.
     Mismatch, "one of unknown_order, other_customer, other_amount, other_goods, other_currency, other_mode, other_payment, \
-               unknown_payment, missing_payment" {
+               unknown_payment, missing_payment, repeated_credit, unasked_credit, second_customer, second_subscription" {
         /// It names an order that does not exist.
         UnknownOrder = "unknown_order",
         /// A customer other than the order's paid it.
@@ -84,6 +84,14 @@ text_enum! {
         UnknownPayment = "unknown_payment",
         /// It is in the ledger, but the processor does not have it.
         MissingPayment = "missing_payment",
+        /// A change of a customer's credit that was made more than once.
+        RepeatedCredit = "repeated_credit",
+        /// A change of a customer's credit that this service did not ask for.
+        UnaskedCredit = "unasked_credit",
+        /// A second customer at the processor for one of ours.
+        SecondCustomer = "second_customer",
+        /// A second live subscription of a customer.
+        SecondSubscription = "second_subscription",
     }
 }
 

@@ -219,6 +219,22 @@ impl ProcessorSetup<'_> {
             );
         };
         let id = &found.id;
+        if self.config.processor.webhook_secrets.is_empty() {
+            findings.problem(
+                SUBJECT,
+                format!(
+                    "the signing secret of the endpoint {id} is not configured: configure it or, if nobody knows it, \
+                     run `creator-gateway processor setup`"
+                ),
+            );
+        }
+        let others = endpoints.iter().filter(|endpoint| endpoint.url == url).count();
+        if others > 1 {
+            findings.warning(
+                SUBJECT,
+                format!("{others} endpoints send events to {url}: delete all but {id}"),
+            );
+        }
         if found.status == "disabled" {
             findings.problem(SUBJECT, format!("the endpoint {id} is switched off: switch it on"));
         }
@@ -297,6 +313,17 @@ impl ProcessorSetup<'_> {
         let endpoints = self.processor.list_webhook_endpoints().await?;
         let key = billing::key("webhook_endpoint", now.unix_micros())?;
         match own_endpoint(&endpoints, url) {
+            Some(found) if self.config.processor.webhook_secrets.is_empty() => {
+                report.done.push(format!(
+                    "an endpoint at {url} instead of {}, whose signing secret is not configured",
+                    found.id
+                ));
+                if !dry_run {
+                    let made = self.processor.create_webhook_endpoint(url, &EVENTS, &key).await?;
+                    report.webhook_secret = made.secret.map(SecretString::from);
+                    self.delete_endpoints(&endpoints).await?;
+                }
+            }
             None => {
                 report.done.push(format!("an endpoint for {} events at {url}", EVENTS.len()));
                 if !dry_run {
@@ -314,6 +341,17 @@ impl ProcessorSetup<'_> {
                 }
             }
             Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Deletes the endpoints with our address among these.
+    async fn delete_endpoints(&self, endpoints: &[WebhookEndpoint]) -> Result<(), Failure> {
+        for found in endpoints.iter().filter(|found| found.url == self.webhook_url) {
+            match self.processor.delete_webhook_endpoint(&found.id).await {
+                Ok(_) | Err(ProcessorError::Missing) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }

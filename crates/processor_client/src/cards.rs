@@ -1,9 +1,13 @@
 //! The processor's customers and their saved cards.
 
 use super::error::ProcessorError;
-use super::form::FormParameters;
-use super::objects::{ListPage, PaymentMethod, ProcessorCustomer};
+use super::form::{FormParameters, metadata_is};
+use super::listing::ListFilter;
+use super::objects::{ListPage, PaymentMethod, ProcessorCustomer, SearchPage};
 use super::transport::{IdempotencyKey, ProcessorClient};
+
+/// The name in a customer's metadata of what it is called here.
+const OURS: &str = "customer_id";
 
 /// A customer to be made.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +36,27 @@ impl ProcessorClient {
     ) -> Result<ProcessorCustomer, ProcessorError> {
         let form = FormParameters::new()
             .with("email", new.email)
-            .with_map("metadata", &[("customer_id", new.customer_id)]);
+            .with_map("metadata", &[(OURS, new.customer_id)]);
         self.post(&["customers"], form, key).await
+    }
+
+    /// Searches for customers that were made for this customer of ours. The search may not know what
+    /// was made in the last minute; deleted ones are not found.
+    pub async fn search_customers(
+        &self,
+        customer_id: &str,
+    ) -> Result<SearchPage<ProcessorCustomer>, ProcessorError> {
+        let form =
+            FormParameters::new().with("query", &metadata_is(OURS, customer_id)).with("limit", 100);
+        self.get(&["customers", "search"], form).await
+    }
+
+    /// Lists customers, newest first, without deleted ones; filters: created.
+    pub async fn list_customers(
+        &self,
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<ProcessorCustomer>, ProcessorError> {
+        self.get(&["customers"], listing.form()).await
     }
 
     /// Changes a customer.

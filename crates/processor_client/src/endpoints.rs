@@ -42,6 +42,15 @@ impl ProcessorClient {
         self.post(&["webhook_endpoints", id], form, key).await
     }
 
+    /// Deletes an endpoint for good; no events are sent to it any more. One that is gone already is
+    /// [`ProcessorError::Missing`].
+    pub async fn delete_webhook_endpoint(
+        &self,
+        id: &str,
+    ) -> Result<WebhookEndpoint, ProcessorError> {
+        self.delete(&["webhook_endpoints", id]).await
+    }
+
     /// Reads the mode of the secret key.
     pub async fn retrieve_balance(&self) -> Result<MerchantBalance, ProcessorError> {
         self.get(&["balance"], FormParameters::new()).await

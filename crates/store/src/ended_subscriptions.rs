@@ -144,6 +144,14 @@ pub async fn list_begun(
         .collect()
 }
 
+/// The customer credit that was, or will be, returned for a voided invoice, in cents; none if this
+/// service did not void it.
+pub async fn returned_for(store: &Store, invoice: &str) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "select returned_cents from voided_invoices where invoice_id = $1";
+    let row = store.read().await?.row(SQL, &[invoice.into()]).await?;
+    row.map(|row| row.int("returned_cents")).transpose()
+}
+
 /// Records that an invoice is void and how much credit was returned; 0 if it was paid after all.
 pub async fn finish_void(
     store: &Store,

@@ -179,6 +179,13 @@ pub async fn delete_given_up(
     Ok(deleted)
 }
 
+/// The parameters of all jobs of a kind that are not finished, given-up ones too.
+pub async fn list_payloads(store: &Store, kind: JobKind) -> Result<Vec<String>, StoreError> {
+    const SQL: &str = "select payload from jobs where kind = $1";
+    let rows = store.read().await?.rows(SQL, &[kind.as_str().into()]).await?;
+    rows.iter().map(|row| row.text("payload")).collect()
+}
+
 /// The numbers of waiting and given-up jobs.
 pub async fn count(store: &Store) -> Result<JobCounts, StoreError> {
     const SQL: &str = "select count(*) as jobs, count(given_up_at) as given_up from jobs";

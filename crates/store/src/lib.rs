@@ -50,6 +50,7 @@ pub mod ledger;
 pub mod ledger_pages;
 pub mod liability;
 pub mod login_networks;
+pub mod lost_orders;
 pub mod lots;
 pub mod mail_links;
 pub mod metering;

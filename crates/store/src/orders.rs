@@ -67,6 +67,8 @@ pub struct Order {
     pub processor_customer: String,
     /// The saved card that is charged.
     pub payment_method: Option<String>,
+    /// SHA-256 of the caller's `Idempotency-Key`, in hexadecimal digits.
+    pub request_hash: Option<String>,
     /// Its state.
     pub state: OrderState,
     /// The checkout session in which it is paid.
@@ -109,7 +111,7 @@ pub struct OrderQuery {
 
 const COLUMNS: &str = "
     id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode, processor_customer_id, state,
-    session_id, payment_id, failure, payment_method_id, created_at, closed_at, packs";
+    session_id, payment_id, failure, payment_method_id, created_at, closed_at, packs, idempotency_hash";
 
 /// Opens an order, unless the caller's `Idempotency-Key` or a charge in progress already stands for
 /// one.
@@ -121,7 +123,8 @@ pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<OrderOpening, Sto
         tx.commit().await?;
         return Ok(OrderOpening::Opened(order));
     }
-    if let Some(known) = by_idempotency_hash(&mut tx, new).await? {
+    let hash = new.idempotency_hash.as_ref();
+    if let Some(known) = by_request(&mut tx, new.customer, hash).await? {
         return Ok(OrderOpening::Known(known));
     }
     open_charge(&mut tx, new).await
@@ -140,6 +143,15 @@ pub async fn find(
 /// An order of any customer: for what the processor reports, never for a customer's request.
 pub async fn find_any(store: &Store, id: OrderId) -> Result<Option<Order>, StoreError> {
     find_in(&mut store.read().await?, id).await
+}
+
+/// The order that this `Idempotency-Key` of the customer opened; `hash` is its SHA-256.
+pub async fn find_by_request(
+    store: &Store,
+    customer: CustomerId,
+    hash: &[u8; 32],
+) -> Result<Option<Order>, StoreError> {
+    by_request(&mut store.read().await?, customer, Some(hash)).await
 }
 
 /// The newest orders, newest first.
@@ -271,10 +283,14 @@ async fn find_in(tx: &mut Tx, id: OrderId) -> Result<Option<Order>, StoreError> 
     row.as_ref().map(order).transpose()
 }
 
-async fn by_idempotency_hash(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Option<Order>, StoreError> {
+async fn by_request(
+    tx: &mut Tx,
+    customer: CustomerId,
+    hash: Option<&[u8; 32]>,
+) -> Result<Option<Order>, StoreError> {
     const WHERE: &str = "where customer_id = $1 and idempotency_hash = $2";
-    let hash = new.idempotency_hash.map(|hash| hex(&hash));
-    let values = [new.customer.into(), hash.as_deref().into()];
+    let hash = hash.map(|hash| hex(hash));
+    let values = [customer.into(), hash.as_deref().into()];
     let row = tx.row(select(WHERE), &values).await?;
     row.as_ref().map(order).transpose()
 }
@@ -327,6 +343,7 @@ fn order(row: &SqlRow) -> Result<Order, StoreError> {
         payment: row.optional_text("payment_id")?,
         failure: row.optional_text("failure")?,
         payment_method: row.optional_text("payment_method_id")?,
+        request_hash: row.optional_text("idempotency_hash")?,
         created_at: row.time("created_at")?,
         closed_at: row.optional_time("closed_at")?,
         packs: row.int("packs")?,

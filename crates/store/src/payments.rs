@@ -167,6 +167,10 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
     if !insert_sale(&mut tx, &grantee, paid).await? {
         return repeated(tx, &grantee, paid).await;
     }
+    if is_given(&mut tx, grantee.customer, paid.payment).await? {
+        return Ok(refuse_given(paid));
+    }
+    unmatched::close_granted(&mut tx, paid.payment, paid.at).await?;
     if let Some(order) = grantee.order {
         orders::mark_paid(&mut tx, order, paid.payment, paid.at).await?;
         top_ups::succeed_in(&mut tx, order, paid.payment, paid.at).await?;
@@ -453,6 +457,20 @@ async fn repeated(
     }
     let details = format!("{} was already granted to {customer}", paid.payment);
     refuse(tx, PaymentMismatch { reason: Mismatch::OtherPayment, details }, paid).await
+}
+
+/// Whether an operator gave the customer credits for this payment while it matched nothing.
+async fn is_given(tx: &mut Tx, customer: CustomerId, payment: &str) -> Result<bool, StoreError> {
+    const SQL: &str = "select 1 from ledger where source = 'adjustment' and source_id = $1";
+    let source = format!("{customer}:payment {payment}");
+    Ok(tx.row(SQL, &[source.into()]).await?.is_some())
+}
+
+/// The outcome for a payment that an operator has settled with credits: no more are granted, and
+/// there is nothing left to decide.
+fn refuse_given(paid: &NewPayment<'_>) -> PaymentOutcome {
+    let details = format!("{} was settled by an operator with credits", paid.payment);
+    PaymentOutcome::Unmatched { reason: Mismatch::OtherPayment, details, is_new: false }
 }
 
 async fn refuse(

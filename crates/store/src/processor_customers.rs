@@ -27,6 +27,16 @@ pub async fn count(store: &Store, customer: CustomerId) -> Result<i64, StoreErro
     row.map_or(Ok(0), |row| row.int("linked"))
 }
 
+/// The current ids of customers of whose credit there something is withdrawn, in any order.
+pub async fn list_withdrawn(store: &Store) -> Result<Vec<String>, StoreError> {
+    const SQL: &str = "
+        select processor_customer_id from processor_customers
+        where deleted_at is null
+            and customer_id in (select customer_id from sales where withdrawn_cents <> 0)";
+    let rows = store.read().await?.rows(SQL, &[]).await?;
+    rows.iter().map(|row| row.text("processor_customer_id")).collect()
+}
+
 /// Stores a processor id before it is used. Returns the current id, which may be one that a
 /// concurrent request stored first.
 pub async fn link(

@@ -60,6 +60,14 @@ pub async fn plan_price_at(
     row.map(|row| row.text("price_id")).transpose()
 }
 
+/// Cents that are withdrawn from the customer's credit at the processor because money of this sale
+/// went back twice; negative if they are returned. None if the sale is unknown.
+pub async fn withdrawn(store: &Store, sale: &str) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "select withdrawn_cents from sales where id = $1";
+    let row = store.read().await?.row(SQL, &[sale.into()]).await?;
+    row.map(|row| row.int("withdrawn_cents")).transpose()
+}
+
 /// Whether no money paid for slots of this period has gone back. Only then is a slot that is given
 /// up credited.
 pub async fn slot_money_is_whole(

@@ -208,6 +208,86 @@ impl TestStore {
     }
 }
 
+/// A copy of a database, as a backup has it; removed when this is dropped.
+pub struct StoreCopy(CopyHome);
+
+enum CopyHome {
+    Folder(TempDir),
+    Server { admin: Box<PgConnectOptions>, name: String },
+}
+
+/// The files of a SQLite database besides the database itself, which may be missing.
+const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
+
+impl TestStore {
+    /// Copies the database. The store must have been shut, and nothing else may use it.
+    pub async fn copy(&self) -> StoreCopy {
+        match &self.home {
+            DatabaseHome::Folder { .. } => {
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                copy_files(&self.path(), &folder.path().join("copy.db"));
+                StoreCopy(CopyHome::Folder(folder))
+            }
+            DatabaseHome::Server { admin, name } => {
+                let copy = format!("cgw_copy_{}", unique());
+                replace(admin, &copy, name).await;
+                StoreCopy(CopyHome::Server { admin: admin.clone(), name: copy })
+            }
+        }
+    }
+
+    /// Replaces the database by a copy. The store must have been shut, and nothing else may use it.
+    pub async fn restore(&self, copy: &StoreCopy) {
+        match (&copy.0, &self.home) {
+            (CopyHome::Folder(folder), DatabaseHome::Folder { .. }) => {
+                copy_files(&folder.path().join("copy.db"), &self.path());
+            }
+            (CopyHome::Server { name: copy, .. }, DatabaseHome::Server { admin, name }) => {
+                replace(admin, name, copy).await;
+            }
+            _ => panic!("the copy is of another kind of database"),
+        }
+    }
+
+    /// The file of a SQLite database.
+    fn path(&self) -> std::path::PathBuf {
+        self.options.url.trim_start_matches("sqlite:").into()
+    }
+}
+
+impl Drop for StoreCopy {
+    fn drop(&mut self) {
+        if let CopyHome::Server { admin, name } = &self.0 {
+            drop_database(admin, name);
+        }
+    }
+}
+
+fn copy_files(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::copy(from, to).expect("the database is copied");
+    for side in SIDE_FILES {
+        let beside = |path: &std::path::Path| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(side);
+            std::path::PathBuf::from(name)
+        };
+        let (from, to) = (beside(from), beside(to));
+        if from.exists() {
+            std::fs::copy(from, to).expect("the database is copied");
+        } else if to.exists() {
+            std::fs::remove_file(to).expect("the file is removed");
+        }
+    }
+}
+
+/// Makes the database a copy of another one.
+async fn replace(admin: &PgConnectOptions, name: &str, template: &str) {
+    let mut connection = admin.connect().await.expect("the PostgreSQL server responds");
+    execute(&mut connection, format!("drop database if exists {name} with (force)")).await;
+    execute(&mut connection, format!("create database {name} template {template}")).await;
+    connection.close().await.expect("the connection closes");
+}
+
 impl Deref for TestStore {
     type Target = Store;
 
@@ -222,18 +302,21 @@ impl Drop for TestStore {
         let DatabaseHome::Server { admin, name } = &self.home else {
             return;
         };
-        let (admin, name) = (admin.clone(), name.clone());
-        let cleaner = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(async {
-                let mut connection = admin.connect().await.expect("the server responds");
-                execute(&mut connection, format!("drop database if exists {name} with (force)"))
-                    .await;
-            });
-        });
-        let removed = cleaner.join().is_ok();
-        assert!(removed || std::thread::panicking(), "the database could not be removed");
+        drop_database(admin, name);
     }
+}
+
+fn drop_database(admin: &PgConnectOptions, name: &str) {
+    let (admin, name) = (admin.clone(), name.to_owned());
+    let cleaner = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let mut connection = admin.connect().await.expect("the server responds");
+            execute(&mut connection, format!("drop database if exists {name} with (force)")).await;
+        });
+    });
+    let removed = cleaner.join().is_ok();
+    assert!(removed || std::thread::panicking(), "the database could not be removed");
 }
 
 /// The name of the migrated template, which is created if missing.

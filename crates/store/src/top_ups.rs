@@ -93,6 +93,8 @@ pub struct TopUp {
     pub payment_method: String,
     /// The price.
     pub cents: i64,
+    /// The daily cap that it was claimed under, in cents.
+    pub cap_cents: i64,
     /// The price's currency.
     pub currency: String,
     /// The pack.
@@ -134,7 +136,8 @@ pub enum TopUpFailureOutcome {
 }
 
 const COLUMNS: &str = "
-    t.order_id, t.customer_id, o.processor_customer_id, o.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
+    t.order_id, t.customer_id, o.processor_customer_id, o.payment_method_id, t.cents, t.cap_cents, o.currency,
+    o.pack_id, t.state,
     coalesce(t.intent_id, o.payment_id) as intent_id, t.failure, t.claimed_at, t.leased_until";
 
 /// Claims a charge for a customer whose balance is low, unless there is a reason to skip it.
@@ -501,6 +504,7 @@ fn top_up(row: &SqlRow) -> Result<TopUp, StoreError> {
         processor_customer: row.text("processor_customer_id")?,
         payment_method: row.text("payment_method_id")?,
         cents: row.int("cents")?,
+        cap_cents: row.int("cap_cents")?,
         currency: row.text("currency")?,
         pack_id: row.text("pack_id")?,
         state: row.parse("state", "top_ups")?,

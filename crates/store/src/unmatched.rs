@@ -53,6 +53,20 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<UnmatchedCount>, Stor
         .collect()
 }
 
+/// Ends the open rows of an object that was granted after all, so that nobody decides about it.
+pub(crate) async fn close_granted(
+    tx: &mut Tx,
+    object: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update unmatched_payments
+        set settled_at = $2, settled_by = 'creator-gateway', settlement = 'granted since'
+        where object_id = $1 and settled_at is null";
+    tx.execute(SQL, &[object.into(), at.into()]).await?;
+    Ok(())
+}
+
 /// Records an unmatched payment. True if it was not known yet.
 pub(crate) async fn note(tx: &mut Tx, unmatched: &UnmatchedMoney<'_>) -> Result<bool, StoreError> {
     const SQL: &str = "

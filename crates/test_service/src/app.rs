@@ -11,7 +11,7 @@ use node::start::RunningService;
 use runtime::clock::{Clock, Random};
 use settings::Config;
 use simulators::{ProcessorSettings, SimulatorSettings};
-use store::testing::TestStore;
+use store::testing::{StoreCopy, TestStore};
 
 use super::client::Client;
 
@@ -319,6 +319,30 @@ impl TestApp {
         self.running.take().unwrap().stop().await;
     }
 
+    /// Stops the service, copies its database, and starts it again.
+    pub async fn back_up(&mut self) -> StoreCopy {
+        self.stop_service().await;
+        let copy = self.database.copy().await;
+        self.start_anew().await;
+        copy
+    }
+
+    /// Stops the service, replaces its database by a copy, and starts it again.
+    pub async fn restore(&mut self, copy: &StoreCopy) {
+        self.stop_service().await;
+        self.database.restore(copy).await;
+        self.start_anew().await;
+    }
+
+    /// Starts the stopped service; it does not repeat the ids of an earlier start.
+    async fn start_anew(&mut self) {
+        let seed = self.clock.now().unix_micros().unsigned_abs();
+        let (config, clock) = (self.config.clone(), self.clock.clone());
+        let running = node::start::start(config, clock, Random::seeded(seed)).await.unwrap();
+        receive_events(&self.world, &running);
+        self.running = Some(running);
+    }
+
     /// Starts the stopped service with a changed configuration, or returns why it does not start.
     pub async fn start_service(&mut self, change: impl FnOnce(&mut Config)) -> Result<(), String> {
         let mut config = self.config.clone();
@@ -336,6 +360,11 @@ impl TestApp {
         receive_events(&self.world, &running);
         self.running = Some(running);
         Ok(())
+    }
+
+    /// The database, to be copied or replaced while the service is stopped.
+    pub const fn database(&self) -> &TestStore {
+        &self.database
     }
 
     /// The URL of the database.

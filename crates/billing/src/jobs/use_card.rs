@@ -15,7 +15,8 @@ pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
         job.id,
         payload.customer,
         payload.payment_method.as_str(),
-        job.created_at,
+        // An operator who retries the job renews `created_at`.
+        job.id.made_at().unwrap_or(job.created_at),
     )
     .await;
     done.map_err(|error| JobError::Later(chain(&error)))

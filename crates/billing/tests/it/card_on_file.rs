@@ -414,6 +414,63 @@ async fn a_resumed_older_card_does_not_replace_a_newer_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_outlives_its_keys_does_not_try_the_card_at_the_bank_again() {
+    for (kind, later_s) in [("close_after", 61), ("close_after", 25 * 3_600)] {
+        let database = store::testing::store().await;
+        let app = TestApp::start(database, &format!("{OFFER}\n[processor]\nretries_max = 0")).await;
+        let client = past_due(&app, json!({"plan_id": PLAN})).await;
+        attach(&app, DECLINING_CARD).await;
+        let path = "invoices/{id}/pay";
+        app.processor_fault(&json!({"kind": kind, "method": "POST", "path": path})).await;
+        let failed = client.send("POST", "/v1/billing/sync-card", None).await;
+        assert!(failed.status >= 500, "{}", failed.text());
+        let charges = async || {
+            let list = app.at_processor("GET", "charges?limit=100", "").await;
+            list["data"].as_array().unwrap().len()
+        };
+        let tried = charges().await;
+
+        // The processor's own retries of the invoice are days later.
+        app.advance_seconds(later_s);
+        app.run_jobs().await;
+
+        assert_eq!(charges().await, tried, "after {later_s} s");
+        assert_eq!(status(&client).await, "past_due");
+        app.deliver().await;
+        app.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_card_that_an_operator_retries_does_not_replace_a_newer_one() {
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, &format!("{OFFER}\n[processor]\nretries_max = 0")).await;
+    let client = past_due(&app, json!({"plan_id": PLAN})).await;
+    attach(&app, "pm_card_amex").await;
+    let path = "subscriptions/{id}";
+    let broken = json!({"kind": "unavailable", "method": "POST", "path": path, "times": 100_000});
+    app.processor_fault(&broken).await;
+    let failed = client.send("POST", "/v1/billing/sync-card", None).await;
+    assert!(failed.status >= 500, "{}", failed.text());
+    for _ in 0..40 {
+        app.clock.advance_seconds(6 * 3_600);
+        app.run_jobs().await;
+    }
+    assert_eq!(store::jobs::count(app.store()).await.unwrap().given_up, 1);
+    app.mend_processor().await;
+    let newer = attach(&app, OTHER_CARD).await;
+    sync(&client).await;
+    assert_kept(&app, &client, &newer).await;
+
+    app.advance_seconds(1);
+    app.staff(json!({"command": "retry_jobs"})).await;
+    app.run_jobs().await;
+
+    assert_kept(&app, &client, &newer).await;
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sync_without_a_body_equals_one_with_an_empty_body() {
     let app = TestApp::on_sqlite("").await;
     let (_, client) = app.with_card(GOOD_CARD).await;

@@ -311,8 +311,10 @@ async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() 
             matches!(&first, RoundOutcome::Everything(report) if report.failed == 0),
             "{first:?}"
         );
-        // One page of each list, and nothing for each subscriber.
+        // One page of each list, and nothing for each subscriber. The last three are of the day's
+        // comparison.
         let lists = [
+            "customers",
             "events",
             "invoices",
             "payment_intents",
@@ -321,6 +323,9 @@ async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() 
             "refunds",
             "disputes",
             "radar/early_fraud_warnings",
+            "customers",
+            "subscriptions",
+            "events",
         ];
         assert_eq!(asked, lists);
         assert!(

@@ -4,7 +4,7 @@ use billing::webhook::EVENTS;
 use operators::processor_setup::{ProcessorSetup, SetupFinding, SetupLevel};
 use processor_client::ProcessorClient;
 use secrecy::ExposeSecret as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use settings::Config;
 use test_service::TestApp;
 
@@ -122,6 +122,39 @@ async fn the_endpoint_for_events_is_made_once_and_completed() {
     assert_eq!(problems(&setup.check().await, subject), [""; 0]);
     let enabled = endpoints().await[0]["enabled_events"].to_string();
     assert!(enabled.contains("coupon.created"), "what others use stays: {enabled}");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_whose_secret_nobody_knows_is_replaced() {
+    let (app, mut config, processor) = stage().await;
+    config.processor.webhook_secrets = Vec::new();
+    let setup = ProcessorSetup { config: &config, processor: &processor, webhook_url: URL };
+    let subject = "processor.webhook_secrets";
+    let ids = async || {
+        let all = app.at_processor("GET", "webhook_endpoints?limit=100", "").await;
+        let all = all["data"].as_array().unwrap().iter();
+        let own = all.filter(|endpoint| endpoint["url"] == URL);
+        own.map(|endpoint| endpoint["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let lost = json!({"kind": "error_after", "method": "POST", "path": "webhook_endpoints"});
+    app.processor_fault(&lost).await;
+    setup.complete(app.clock.now(), false).await.unwrap_err();
+    let unknown = ids().await;
+    assert_eq!(unknown.len(), 1);
+    let found = setup.check().await;
+    assert!(problems(&found, subject)[0].contains("processor setup"), "{found:?}");
+
+    app.advance_seconds(1);
+    let dry = setup.complete(app.clock.now(), true).await.unwrap();
+    assert!(dry.done[0].contains(&unknown[0]), "{dry:?}");
+    assert_eq!(ids().await, unknown);
+    let made = setup.complete(app.clock.now(), false).await.unwrap();
+
+    assert!(made.webhook_secret.unwrap().expose_secret().starts_with("whsec_"));
+    let now = ids().await;
+    assert_eq!(now.len(), 1);
+    assert_ne!(now, unknown);
     app.end().await;
 }
 

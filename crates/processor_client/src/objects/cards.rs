@@ -34,6 +34,13 @@ pub struct ProcessorCustomer {
     pub livemode: bool,
 }
 
+impl ProcessorCustomer {
+    /// The customer of ours that it was made for, if it says so.
+    pub fn made_for(&self) -> Option<&str> {
+        self.metadata.get("customer_id").map(String::as_str)
+    }
+}
+
 /// How a customer's invoices are paid.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct InvoiceSettings {

@@ -29,6 +29,9 @@ pub struct ProcessorEvent {
 #[derive(Debug, Clone, Deserialize)]
 struct EventData {
     object: Value,
+    /// The fields that changed, as they were before.
+    #[serde(default, deserialize_with = "or_default")]
+    previous_attributes: Value,
 }
 
 /// The longest id, and the longest name of a kind: the processor's have at most 255 characters.
@@ -104,6 +107,11 @@ impl ProcessorEvent {
     /// The id of what the event is about.
     pub fn object_id(&self) -> Option<&str> {
         self.data.object.get("id")?.as_str()
+    }
+
+    /// Whether the event says that this field of its object changed.
+    pub fn changes(&self, field: &str) -> bool {
+        self.data.previous_attributes.get(field).is_some()
     }
 
     /// The id of the processor's customer that it is about: the object itself, or whose it is.

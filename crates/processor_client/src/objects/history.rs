@@ -35,6 +35,9 @@ pub struct CardCharge {
     /// The payment it belongs to.
     #[serde(default)]
     pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
+    /// The card.
+    #[serde(default)]
+    pub payment_method: Option<String>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
     pub metadata: ObjectMetadata,

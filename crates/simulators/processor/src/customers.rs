@@ -166,6 +166,10 @@ pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     })
 }
 
+pub(super) fn search(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    lists::search(call, "customer", "/v1/customers/search")
+}
+
 pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id")?;

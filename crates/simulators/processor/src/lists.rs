@@ -1,9 +1,9 @@
-//! Pages of lists, newest first, and the search of intents and prices.
+//! Pages of lists, newest first, and the search of customers, intents and prices.
 
 use serde_json::{Value, json};
 
 use super::api_call::ApiCall;
-use super::fields::{at, text, whole};
+use super::fields::{at, flag, text, whole};
 use super::problem::ApiError;
 
 /// The parameters of every list.
@@ -113,6 +113,7 @@ pub(super) fn search(call: &ApiCall<'_>, kind: &str, url: &str) -> Result<Value,
         .store
         .all(kind)
         .rev()
+        .filter(|object| !flag(object, "deleted"))
         .filter(|object| clauses.iter().all(|clause| clause.fits(object)))
         .collect();
     let start = call.params.text("page").map_or(Ok(0), |page| {
@@ -157,6 +158,7 @@ impl SearchClause {
         };
         let known: &[&str] = match kind {
             "price" => &["active", "currency", "lookup_key", "product", "type"],
+            "customer" => &["created", "email", "name", "phone"],
             _ => &["amount", "created", "currency", "customer", "status"],
         };
         if !field.starts_with("metadata.") && !known.contains(&field.as_str()) {

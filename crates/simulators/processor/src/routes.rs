@@ -57,6 +57,7 @@ const METADATA: &[&str] = &["metadata?", "metadata.*?"];
 const ROUTES: &[ApiRoute] = &[
     post("customers", &[customers::PARAMS], customers::create),
     get("customers", &[LIST, &["email"]], customers::list),
+    get("customers/search", &[&["query", "limit", "page"]], customers::search),
     get("customers/{}", &[], customers::retrieve),
     post("customers/{}", &[customers::PARAMS], customers::update),
     delete("customers/{}", &[], customers::delete),
@@ -119,6 +120,7 @@ const ROUTES: &[ApiRoute] = &[
     get("webhook_endpoints", &[LIST], webhook_endpoints::list),
     get("webhook_endpoints/{}", &[], webhook_endpoints::retrieve),
     post("webhook_endpoints/{}", &[webhook_endpoints::UPDATE_PARAMS], webhook_endpoints::update),
+    delete("webhook_endpoints/{}", &[], webhook_endpoints::delete),
     post("products", &[prices::PRODUCT_PARAMS], prices::create_product),
     get("products", &[LIST, &["active", "ids.*"]], prices::list_products),
     get("products/{}", &[], prices::retrieve_product),

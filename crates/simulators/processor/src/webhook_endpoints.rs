@@ -91,6 +91,13 @@ pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find(KIND, &call.id(0), "id").cloned()
 }
 
+pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    call.store.find(KIND, &id, "id")?;
+    call.store.remove(&id);
+    Ok(json!({"id": id, "object": KIND, "deleted": true}))
+}
+
 pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::page(call, KIND, "/v1/webhook_endpoints", |_| true)
 }

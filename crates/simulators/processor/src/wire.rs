@@ -344,11 +344,12 @@ fn carry_out(
         });
         store.put(stored);
     }
-    if is_about_endpoints
-        && done.is_ok()
-        && let Some(sent) = webhook_endpoints::sent_to_own(&store)
-    {
-        processor.outbox.change(|endpoint| endpoint.enabled = sent);
+    if is_about_endpoints && done.is_ok() {
+        match webhook_endpoints::sent_to_own(&store) {
+            Some(sent) => processor.outbox.change(|endpoint| endpoint.enabled = sent),
+            // It was deleted, or there was none.
+            None => processor.outbox.change(|endpoint| endpoint.url = None),
+        }
     }
     processor.settle(&mut store);
     ApiAnswer::Given { status, body, headers: retry_header(status, done.as_ref().err()) }

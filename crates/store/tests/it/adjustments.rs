@@ -28,7 +28,7 @@ fn adjustment<'a>(
 }
 
 /// Adds credits under a reference, or takes them if there are fewer than zero.
-async fn adjust(
+pub(crate) async fn adjust(
     store: &Store,
     caller: &TestCaller,
     amount: i64,

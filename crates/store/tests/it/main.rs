@@ -35,6 +35,7 @@ mod keys;
 mod ledger;
 mod liability;
 mod login_networks;
+mod lost_orders;
 mod lots;
 mod mail_links;
 mod metering;

@@ -13,6 +13,7 @@ mod adversary;
 mod at_processor;
 mod companies;
 mod compare;
+mod interrupted;
 mod look;
 mod play;
 mod purchases;

@@ -200,8 +200,13 @@ impl World {
         change: impl FnOnce(&mut Vec<settings::billing::Plan>),
     ) {
         change(&mut self.plans);
-        let plans = self.plans.clone();
         self.app.stop_service().await;
+        self.start_again().await;
+    }
+
+    /// Starts the stopped service with the plans as they are now.
+    pub(super) async fn start_again(&mut self) {
+        let plans = self.plans.clone();
         let other = |config: &mut Config| config.plans = plans;
         self.app.start_service(other).await.unwrap();
         self.client = self.app.with_key(&self.customer.key);

@@ -313,3 +313,22 @@ async fn an_older_version_gives_a_customer_a_discount() {
     assert_eq!(shop.read("coupons/HALF").await["times_redeemed"], 1);
     shop.close().await;
 }
+
+#[tokio::test]
+async fn customers_are_found_by_metadata_until_they_are_deleted() {
+    let shop = Shop::open();
+    let made = shop.done("customers", "email=a@example.com&metadata[customer_id]=cus_1").await;
+    shop.done("customers", "email=b@example.com&metadata[customer_id]=cus_2").await;
+    let search = |query: &str| format!("customers/search?query={query}");
+
+    let found = shop.read(&search("metadata['customer_id']:'cus_1'")).await;
+    let by_email = shop.read(&search("email:'b@example.com'")).await;
+    shop.delete(&format!("customers/{}", id(&made))).await;
+    let gone = shop.read(&search("metadata['customer_id']:'cus_1'")).await;
+
+    let ids = |page: &serde_json::Value| page["data"].as_array().unwrap().len();
+    assert_eq!((ids(&found), ids(&by_email), ids(&gone)), (1, 1, 0));
+    assert_eq!(found["data"][0]["id"], made["id"]);
+    assert_eq!(shop.get(&search("status:'active'")).await.status, 400);
+    shop.close().await;
+}

@@ -43,6 +43,28 @@ async fn an_endpoint_shows_its_secret_only_when_it_is_created() {
 }
 
 #[tokio::test]
+async fn a_deleted_endpoint_is_gone_and_gets_no_events() {
+    let endpoint = Endpoint::open().await;
+    let shop = held(&endpoint);
+    let form = "url=https://a.example/hook&enabled_events[]=*";
+    let path = format!("webhook_endpoints/{}", id(&shop.done("webhook_endpoints", form).await));
+
+    let deleted = shop.delete(&path).await;
+    assert_eq!((deleted.status, &deleted.json()["deleted"]), (200, &json!(true)));
+    assert_eq!(shop.get(&path).await.status, 404);
+    assert_eq!(shop.delete(&path).await.status, 404);
+
+    // The one to which events are really sent
+    let list = shop.read("webhook_endpoints").await;
+    assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
+    shop.delete(&format!("webhook_endpoints/{}", id(&list["data"][0]))).await;
+    shop.done("customers", "email=a@example.com").await;
+    shop.control("deliver", &json!({})).await;
+    assert_eq!(types(&endpoint), [""; 0]);
+    shop.close().await;
+}
+
+#[tokio::test]
 async fn an_endpoint_is_changed_and_switched_off() {
     let shop = Shop::open();
     let form = "url=https://a.example/hook&enabled_events[]=*";
