@@ -75,6 +75,6 @@ async fn reset_password(
     let (token, password) = (&new.token, new.new_password);
     let done = email_flows::reset_password(&api.identity, &caller, token, password).await?;
     let cookie = done.device_cookie.map(|value| (SET_COOKIE, device_cookie(&api, &value)));
-    let caller = KnownCaller { customer: done.customer, key: None };
-    Ok((StatusCode::NO_CONTENT, Extension(caller), AppendHeaders(cookie)))
+    let known = KnownCaller { customer: done.customer, key: None };
+    Ok((StatusCode::NO_CONTENT, Extension(known), AppendHeaders(cookie)))
 }

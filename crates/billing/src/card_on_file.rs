@@ -116,8 +116,8 @@ pub(super) async fn save(
     done.await?
 }
 
-/// Runs a job that was first enqueued at `since`. A card that has been detached is removed. If another
-/// card was saved since then, that one is used.
+/// Runs a job that was first enqueued at `since`. A card that has been detached is removed. If
+/// another card was saved since then, that one is used.
 pub async fn resume(
     billing: &BillingState,
     job: JobId,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::id::CustomerId;
 use failures::Failure;
 
 use crate::{BillingState, credit_adjustments};
@@ -26,12 +27,13 @@ pub(super) async fn of_payer(billing: &BillingState, payer: &str) -> Result<i64,
     Ok(balance.saturating_add(waiting).saturating_neg().max(0))
 }
 
-/// The same for the customer who paid with this payment intent, as it will be when every change
-/// that was made for a sale agrees with the ledger. After the database was restored from an older
-/// copy, the processor may have made changes for reversals that the ledger records only now.
-pub(super) async fn of_payer_of(billing: &BillingState, intent: &str) -> Result<i64, Failure> {
-    let customer = store::payments::payer_of(&billing.store, intent).await?;
-    let Some(customer) = customer else { return Ok(0) };
+/// The same for one of our customers, as it will be when every change that was made for a sale
+/// agrees with the ledger. After the database was restored from an older copy, the processor may
+/// have made changes for reversals that the ledger records only now.
+pub(super) async fn of_customer(
+    billing: &BillingState,
+    customer: CustomerId,
+) -> Result<i64, Failure> {
     let Some(payer) = store::processor_customers::find(&billing.store, customer).await? else {
         return Ok(0);
     };

@@ -1,5 +1,5 @@
-//! Changes of a customer's credit at the processor, as the processor lists them. Their metadata says
-//! what they were made for.
+//! Changes of a customer's credit at the processor, as the processor lists them. Their metadata
+//! says what they were made for.
 
 use failures::Failure;
 use processor_client::ProcessorError;

@@ -138,7 +138,7 @@ async fn take_warning(
     let charge = warning.charge.as_ref().map(ExpandableObject::id);
     let intent = reversals::intent_of(billing, warning.payment_intent.as_ref(), charge).await?;
     let Some(intent) = intent else { return Ok(ReversalOutcome::NotOurs) };
-    if reversals::booked(billing, &intent).await?.is_none() {
+    if !reversals::is_payment_of_ours(billing, &intent).await? {
         return Ok(ReversalOutcome::NotOurs);
     }
     let paid = charged(billing, charge, &intent).await?;

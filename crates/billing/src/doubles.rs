@@ -173,7 +173,7 @@ async fn problem(
     }
     let asked = store::sales::withdrawn(&billing.store, sale).await?;
     // Repeated ones are reported as such.
-    let first = |made: &&BalanceTransaction| earlier_of_job(made, known).is_none();
+    let first = |one: &&BalanceTransaction| earlier_of_job(one, known).is_none();
     let of_sale = || credit_adjustments::of_sale(known, sale).filter(first);
     let latest = of_sale().last().unwrap_or(made);
     Ok(unasked(latest, asked, credit_adjustments::sum(of_sale())))

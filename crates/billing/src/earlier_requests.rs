@@ -1,5 +1,5 @@
-//! A purchase whose `Idempotency-Key` is unknown here: it may have been made before the database was
-//! restored from an older copy. So the processor is asked before anything is taken.
+//! A purchase whose `Idempotency-Key` is unknown here: it may have been made before the database
+//! was restored from an older copy. So the processor is asked before anything is taken.
 
 use domain::id::CustomerId;
 use domain::payment::OrderChannel;
@@ -65,26 +65,6 @@ pub(super) async fn checkout(
     let order = open(billing, &page.metadata, &payer, None, page.created).await?;
     orders::set_session(&billing.store, order.id, &page.id).await?;
     Ok(orders::find_any(&billing.store, order.id).await?)
-}
-
-/// Grants what the customer paid in the last day for orders that are unknown here, so that an
-/// automatic charge is decided with the balance that it brings.
-pub(super) async fn take_unknown(
-    billing: &BillingState,
-    customer: CustomerId,
-) -> Result<(), Failure> {
-    let Some(payer) = store::processor_customers::find(&billing.store, customer).await? else {
-        return Ok(());
-    };
-    for intent in recent_intents(billing, &payer).await? {
-        let is_paid = intent.status == IntentStatus::Succeeded;
-        let named = marks::named_order(&intent.metadata).filter(|_| is_paid);
-        let Some(named) = named else { continue };
-        if orders::find_any(&billing.store, named).await?.is_none() {
-            fulfil::take_intent(billing, &intent).await?;
-        }
-    }
-    Ok(())
 }
 
 /// The page that was opened for a purchase whose response was lost too long ago to be asked for

@@ -13,9 +13,9 @@ use runtime::metrics;
 use settings::ExpirySection;
 use store::orders::{self, Order};
 use store::payments::{self, NewPayment, PaidFor, PaymentOutcome, PaymentReceipt};
-use store::unmatched::UnmatchedMoney;
 
 use super::marks::{self, OrderMark};
+pub use super::mismatches::{note_unmatched, tell_unmatched};
 use super::page_goods::{self, PaidGoods};
 use super::{cards, invoices, lost_orders, receipts, subscriptions, top_ups};
 use crate::BillingState;
@@ -151,32 +151,6 @@ pub async fn take_session(
         orders::close(&billing.store, order.id, state, Some(reason), billing.clock.now()).await?;
     }
     Ok(FulfilmentOutcome::Ended { reason: reason.to_owned() })
-}
-
-/// Records a payment that could not be granted, and alerts the operator.
-pub async fn note_unmatched(
-    billing: &BillingState,
-    object: &str,
-    reason: Mismatch,
-    details: &str,
-) -> Result<(), Failure> {
-    let unmatched = UnmatchedMoney { object, reason, details, at: billing.clock.now() };
-    let is_new = payments::note_unmatched(&billing.store, &unmatched).await?;
-    tell_unmatched(object, reason, details, is_new);
-    Ok(())
-}
-
-/// Alerts the operator to a payment that could not be granted, once for each object and reason.
-pub fn tell_unmatched(object: &str, reason: Mismatch, details: &str, is_new: bool) {
-    if is_new {
-        metrics::payment_unmatched(reason);
-        tracing::error!(
-            payment.object = object,
-            reason = reason.as_str(),
-            details,
-            "a payment at the processor could not be matched"
-        );
-    }
 }
 
 async fn grant(

@@ -13,8 +13,8 @@ use store::recorded_payments;
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::give_up::{self, PayingCustomer};
-use super::invoice_records;
 use super::sold::{self, ReadSale, SaleDifference};
+use super::{invoice_notes, invoice_records};
 use crate::BillingState;
 
 /// Reads an invoice and grants the credits of what it sold.
@@ -71,7 +71,11 @@ pub async fn take_invoice(
         livemode: invoice.livemode,
         at: now,
     };
-    Ok(fulfil::told(&paid, payments::fulfil(&billing.store, &paid).await?))
+    let told = fulfil::told(&paid, payments::fulfil(&billing.store, &paid).await?);
+    if invoice.has_credit_notes() {
+        invoice_notes::follow(billing, invoice).await?;
+    }
+    Ok(told)
 }
 
 /// Notes a paid invoice that is not what we sell. It brings nothing.

@@ -13,6 +13,7 @@ pub(super) const fn listing(from: i64, after: Option<&str>) -> ListFilter<'_> {
         customer: None,
         subscription: None,
         payment_intent: None,
+        invoice: None,
         status: None,
         created_from: Some(from),
         after,

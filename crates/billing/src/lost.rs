@@ -1,12 +1,14 @@
 //! Old orders whose request ended without a response. The processor no longer recognises the
 //! request by its key, so its result is looked up before anything else is done.
 
+use domain::id::CustomerId;
 use domain::payment::{OrderChannel, OrderState};
 use failures::Failure;
 use processor_client::ListFilter;
-use processor_client::objects::PaymentIntent;
+use processor_client::objects::{IntentStatus, PaymentIntent};
 use store::orders::{self, Order};
 
+use super::listing::all;
 use super::{fulfil, marks};
 use crate::BillingState;
 
@@ -72,6 +74,38 @@ pub(super) async fn find_intent(
         }
     }
     Err(Failure::Internal(format!("the customer of {} has too many payments to search", order.id)))
+}
+
+/// Grants what the customer paid in the last day for orders that are unknown here, so that an
+/// automatic charge is decided with the balance that it brings.
+pub(super) async fn take_unknown(
+    billing: &BillingState,
+    customer: CustomerId,
+) -> Result<(), Failure> {
+    let payer = store::processor_customers::find(&billing.store, customer).await?;
+    let Some(payer) = payer.as_deref() else { return Ok(()) };
+    let (processor, now) = (billing.processor()?, billing.clock.now());
+    let from = now.plus_seconds(-PAGE_OPEN_FOR_S).unix_seconds();
+    let made: Vec<PaymentIntent> = all(move |after| {
+        let processor = processor.clone();
+        async move {
+            let of_payer = ListFilter {
+                customer: Some(payer),
+                created_from: Some(from),
+                after: after.as_deref(),
+                ..ListFilter::default()
+            };
+            processor.list_intents(&of_payer).await
+        }
+    })
+    .await?;
+    for intent in made.iter().filter(|intent| intent.status == IntentStatus::Succeeded) {
+        let Some(named) = marks::named_order(&intent.metadata) else { continue };
+        if orders::find_any(&billing.store, named).await?.is_none() {
+            fulfil::take_intent(billing, intent).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Settles orders that have been pending for more than a day: grants what was paid and closes the

@@ -16,7 +16,7 @@ use store::lost_orders::{self, LostOrder, OrderRebuilding};
 use store::orders::{self, Order};
 
 use super::period::seconds;
-use super::{fulfil, marks};
+use super::{marks, mismatches};
 use crate::BillingState;
 
 /// Shown for each entry that a payment of a pack may have, except the hash of the caller's key.
@@ -120,7 +120,7 @@ async fn rebuild_or_list(
         Err(reason) => reason,
     };
     let details = payment.described(reason);
-    fulfil::note_unmatched(billing, payment.object, Mismatch::UnknownOrder, &details).await?;
+    mismatches::note_unmatched(billing, payment.object, Mismatch::UnknownOrder, &details).await?;
     Ok(None)
 }
 

@@ -139,7 +139,8 @@ async fn waiting_top_ups(billing: &BillingState, now: Timestamp) -> Result<usize
     for waiting in notice_reasons::waiting_top_ups(&billing.store, &subject, now).await? {
         let TopUpWait { reason, until } = waiting.wait;
         let notice = CustomerNotice::TopUpWaits { reason, until };
-        told += tell(billing, waiting.customer, &[subject.clone()], notice, now).await?;
+        told +=
+            tell(billing, waiting.customer, std::slice::from_ref(&subject), notice, now).await?;
     }
     Ok(told)
 }

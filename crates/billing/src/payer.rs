@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 use domain::customer::Email;
 use domain::id::CustomerId;
 use failures::Failure;
-use processor_client::NewCustomer;
 use processor_client::objects::ProcessorCustomer;
+use processor_client::{NewCustomer, ProcessorError};
 use store::processor_customers;
 
 use crate::BillingState;
@@ -94,7 +94,14 @@ async fn find_made(
     customer: CustomerId,
 ) -> Result<Option<ProcessorCustomer>, Failure> {
     let named = customer.to_string();
-    let mut made = billing.processor()?.search_customers(&named).await?.data;
+    let mut made = match billing.processor()?.search_customers(&named).await {
+        // Some accounts of the processor may not search. The key still protects for a day.
+        Err(ProcessorError::Refused(refusal)) => {
+            tracing::warn!(%refusal, "the payment processor's customers cannot be searched");
+            return Ok(None);
+        }
+        found => found?.data,
+    };
     // Newest first: those of one second stay in the order of the search.
     made.sort_by_key(|made| Reverse(made.created));
     while let Some(oldest) = made.pop() {

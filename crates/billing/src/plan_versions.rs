@@ -96,8 +96,8 @@ pub async fn bought(
     Ok(VersionLookup::of(billing).bought(price_id, product_id).await?)
 }
 
-/// Records what a configured plan sells at this price. If the price was first seen with other terms,
-/// the plan is not for sale.
+/// Records what a configured plan sells at this price. If the price was first seen with other
+/// terms, the plan is not for sale.
 pub(super) async fn write_down_sold(
     billing: &BillingState,
     plan: &Plan,

@@ -22,7 +22,9 @@ use runtime::metrics;
 use super::fulfil::{self, FulfilmentOutcome};
 use super::listing::{all, listing};
 use super::marks::{self, OrderMark};
-use super::{disputes, invoice_records, invoices, payer, reversals, subscriptions, webhook};
+use super::{
+    credit_notes, disputes, invoice_records, invoices, payer, reversals, subscriptions, webhook,
+};
 use crate::BillingState;
 
 /// How far back the regular reconciliation looks, in hours.
@@ -387,16 +389,17 @@ impl Reconciliation<'_> {
         if self.is_limited() {
             return Ok(());
         }
-        let (processor, from) = (self.processor.clone(), self.from);
-        let refunds = all(move |after| {
-            let processor = processor.clone();
-            async move { processor.list_refunds(&listing(from, after.as_deref())).await }
-        })
-        .await?;
-        for refund in refunds {
+        let read_at = self.billing.clock.now();
+        for refund in reversals::refunds_since(&self.processor, self.from).await? {
             self.report.looked_at += 1;
-            if let Err(error) = reversals::take_refund(self.billing, &refund).await {
+            if let Err(error) = reversals::take_refund(self.billing, &refund, read_at).await {
                 self.failed(&refund.id, &error);
+            }
+        }
+        for note in credit_notes::notes_since(&self.processor, self.from).await? {
+            self.report.looked_at += 1;
+            if let Err(error) = credit_notes::take_note(self.billing, &note).await {
+                self.failed(&note.id, &error);
             }
         }
         self.disputes().await

@@ -138,6 +138,15 @@ async fn monthly_credits(
     Ok(if gives_back { -credits } else { credits })
 }
 
+/// The kind of part that something is sold as.
+pub(super) const fn kind_of(bought: &SoldItem) -> PartKind {
+    match bought {
+        SoldItem::Plan(_) => PartKind::Plan,
+        SoldItem::Slots(_) => PartKind::Slot,
+        SoldItem::Other => PartKind::Other,
+    }
+}
+
 /// The lines of an invoice, grouped by purpose and period.
 #[derive(Default)]
 struct SortedLines {
@@ -159,11 +168,7 @@ struct GatheredLines {
 impl SortedLines {
     fn add(&mut self, line: &InvoiceLine, bought: &SoldItem, monthly_credits: i64) {
         let (start, end) = (seconds(line.period.start), seconds(line.period.end));
-        let kind = match bought {
-            SoldItem::Plan(_) => PartKind::Plan,
-            SoldItem::Slots(_) => PartKind::Slot,
-            SoldItem::Other => PartKind::Other,
-        };
+        let kind = kind_of(bought);
         let place = self.place(kind, start, end);
         let Some(gathered) = self.parts.get_mut(place) else { return };
         gathered.part.money_cents = gathered.part.money_cents.saturating_add(line.net_amount());

@@ -7,8 +7,7 @@
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
-use domain::time::Timestamp;
-use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, TopUpWait, WAIT_S, packs};
+use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
 use emails::EmailRequest;
 use failures::Failure;
 use failures::PaymentProblem;
@@ -19,40 +18,17 @@ use processor_client::{
 use runtime::metrics;
 use settings::billing::CURRENCY;
 use store::orders::{self, Order};
-use store::top_up_settings::{self, TopUpRequest, TopUpSettings};
+use store::top_up_settings::{self, TopUpRequest};
 use store::top_ups::{self, TopUp, TopUpClaim, TopUpClaiming, TopUpFailureOutcome, TopUpOffer};
 
+use super::fulfil;
 use super::lost::{self, FoundPayment};
 use super::marks::{self, OrderMetadata};
-use super::{earlier_requests, fulfil};
+use super::top_up_view::{self, TopUpView};
 use crate::BillingState;
 
 /// The number of charges that one check of all customers starts or continues.
 const CHARGES_MAX: i64 = 1_000;
-
-/// The state of automatic top-up, as shown to a customer.
-pub struct TopUpView {
-    /// The settings, if it was ever turned on.
-    pub settings: Option<TopUpSettings>,
-    /// The cents of today's charges, including open ones.
-    pub spent_today_cents: i64,
-    /// The open charge.
-    pub open: Option<TopUp>,
-    /// What is charged now or within seconds, because the balance is below the threshold and no
-    /// charge is open.
-    pub due: Option<DueCharge>,
-}
-
-/// A charge that is about to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DueCharge {
-    /// How many packs it buys.
-    pub packs: i64,
-    /// Their credits together.
-    pub credits: i64,
-    /// What the card is charged, in cents.
-    pub cents: i64,
-}
 
 /// The customers to charge and the charges to continue, read at the start and then periodically.
 #[derive(Debug, Default)]
@@ -63,59 +39,6 @@ pub(super) struct DueTopUps {
     pub(super) left: Vec<TopUp>,
     /// Charges that have waited too long for the customer.
     pub(super) overdue: Vec<TopUp>,
-}
-
-/// The state of automatic top-up for this customer.
-pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpView, Failure> {
-    let now = billing.clock.now();
-    let mut view = TopUpView {
-        settings: top_up_settings::find(&billing.store, customer).await?,
-        spent_today_cents: top_ups::spent_on(&billing.store, customer, now.day()).await?,
-        open: top_ups::find_open(&billing.store, customer).await?,
-        due: None,
-    };
-    let missing = match &view.settings {
-        Some(settings) if settings.enabled => {
-            let found = store::usage::balance(&billing.store, customer).await?;
-            found.map_or(0, |has| {
-                let own = has.available.whole() + has.held.whole() - has.debt.whole();
-                settings.threshold.whole() - own
-            })
-        }
-        _ => 0,
-    };
-    view.due = due(billing, &view, missing, now);
-    if missing <= 0
-        && let Some(settings) = &mut view.settings
-    {
-        settings.wait = None;
-    }
-    Ok(view)
-}
-
-/// What the next check charges, as far as can be seen without making the claim.
-fn due(
-    billing: &BillingState,
-    view: &TopUpView,
-    missing: i64,
-    now: Timestamp,
-) -> Option<DueCharge> {
-    let settings = view.settings.as_ref()?;
-    let is_over = |wait: TopUpWait| wait.until.is_some_and(|until| until <= now);
-    let is_held_up = settings.next_attempt_at > now
-        || settings.wait.is_some_and(|wait| !is_over(wait))
-        || view.open.is_some();
-    if missing <= 0 || is_held_up {
-        return None;
-    }
-    let pack = billing.config.packs.iter().find(|pack| pack.id == settings.pack_id)?;
-    let cents = settings.daily_cap_cents - view.spent_today_cents;
-    let packs = packs(missing, pack.credits, pack.price_cents, cents);
-    (packs > 0).then(|| DueCharge {
-        packs,
-        credits: packs.saturating_mul(pack.credits),
-        cents: packs.saturating_mul(pack.price_cents),
-    })
 }
 
 /// Turns it on, or changes it. A charge that waits for the customer is cancelled; one in progress
@@ -131,7 +54,7 @@ pub async fn turn_on(
     if !top_up_settings::turn_on(&billing.store, wish).await? {
         return Err(PaymentProblem::NoSavedCard.into());
     }
-    let set = view(billing, wish.customer).await?;
+    let set = top_up_view::view(billing, wish.customer).await?;
     billing.low_balances.watch(wish.customer, wish.threshold);
     if billing.low_balances.begin(wish.customer) {
         let (worker, customer) = (billing.clone(), wish.customer);
@@ -217,7 +140,7 @@ pub(super) async fn take_unpaid(
 async fn claim_and_charge(billing: &BillingState, customer: CustomerId) -> Result<bool, Failure> {
     // A database that was restored from an older copy does not know the latest payments.
     if !billing.low_balances.has_looked(customer) {
-        earlier_requests::take_unknown(billing, customer).await?;
+        lost::take_unknown(billing, customer).await?;
         billing.low_balances.note_look(customer);
     }
     let now = billing.clock.now();

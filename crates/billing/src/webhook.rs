@@ -15,7 +15,7 @@ use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::reversals::{self, ReversalOutcome};
-use super::{cards, disputes, invoice_records, invoices, subscriptions};
+use super::{cards, credit_notes, disputes, invoice_records, invoices, subscriptions};
 use crate::BillingState;
 
 /// How long a webhook request waits for the event to be processed. After that it is answered, and
@@ -109,7 +109,7 @@ fn believed(
 }
 
 /// The types of events that change something here. The endpoint at the processor must send them.
-pub const EVENTS: [&str; 39] = [
+pub const EVENTS: [&str; 42] = [
     "charge.dispute.closed",
     "charge.dispute.created",
     "charge.dispute.funds_reinstated",
@@ -120,6 +120,9 @@ pub const EVENTS: [&str; 39] = [
     "checkout.session.async_payment_succeeded",
     "checkout.session.completed",
     "checkout.session.expired",
+    "credit_note.created",
+    "credit_note.updated",
+    "credit_note.voided",
     "customer.deleted",
     "customer.subscription.created",
     "customer.subscription.deleted",
@@ -160,6 +163,7 @@ enum EventSubject {
     RefundsOfCharge,
     Dispute,
     FraudWarning,
+    CreditNote,
     Subscription,
     UnpaidInvoice,
     PaidInvoice,
@@ -178,6 +182,7 @@ impl EventSubject {
             ("charge", "refunded") => Some(Self::RefundsOfCharge),
             ("charge", what) if what.starts_with("dispute.") => Some(Self::Dispute),
             ("radar", what) if what.starts_with("early_fraud_warning.") => Some(Self::FraudWarning),
+            ("credit_note", _) => Some(Self::CreditNote),
             ("customer", what) if what.starts_with("subscription.") => Some(Self::Subscription),
             ("invoice", "payment_failed" | "payment_action_required") => Some(Self::UnpaidInvoice),
             ("invoice", "paid" | "payment_succeeded") => Some(Self::PaidInvoice),
@@ -205,6 +210,9 @@ async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutc
         }
         EventSubject::Dispute => Ok(of_reversal(disputes::dispute(billing, object).await?)),
         EventSubject::FraudWarning => Ok(of_reversal(disputes::warning(billing, object).await?)),
+        EventSubject::CreditNote => {
+            Ok(of_reversal(credit_notes::credit_note(billing, object).await?))
+        }
         EventSubject::Subscription => of_subscription(billing, event).await,
         EventSubject::UnpaidInvoice => {
             let failed = invoices::payment_failed(billing, object).await?;

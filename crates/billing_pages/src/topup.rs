@@ -73,9 +73,9 @@ async fn save(SentForm { visitor, data }: SentForm) -> Result<Response, PageFail
     let about = ServiceRequest::default();
     let sent = visitor.send(&Method::POST, "/v1/billing/autotopup", &body, &about).await;
     match sent {
-        Ok(set) => {
-            let set: Value = set.json().map_err(|problem| visitor.fail(problem))?;
-            Ok(visitor.lead_to(PATH, &FlashMessage::ok(&outcome(is_on, &set))))
+        Ok(saved) => {
+            let top_up: Value = saved.json().map_err(|problem| visitor.fail(problem))?;
+            Ok(visitor.lead_to(PATH, &FlashMessage::ok(outcome(is_on, &top_up))))
         }
         Err(problem) if problem.status == StatusCode::UNAUTHORIZED => Err(visitor.fail(problem)),
         Err(problem) => {

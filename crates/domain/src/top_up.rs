@@ -43,8 +43,9 @@ pub struct TopUpWait {
 /// How many packs of so many credits and cents cover the missing credits, within these cents.
 pub fn packs(missing: i64, credits: i64, price_cents: i64, cents: i64) -> i64 {
     let credits = credits.max(1);
-    let wanted = missing.saturating_add(credits - 1) / credits;
-    wanted.min(cents / price_cents.max(1))
+    let rounded = missing.saturating_add(credits.saturating_sub(1));
+    let wanted = rounded.checked_div(credits).unwrap_or(0);
+    wanted.min(cents.checked_div(price_cents.max(1)).unwrap_or(0))
 }
 
 /// How long the node that claimed a charge has it to itself, in seconds.

@@ -19,7 +19,7 @@ pub enum CreditTreatment {
     /// They are taken back; those that were spent become debt.
     #[default]
     Take,
-    /// The customer keeps them: what the refund takes is granted again.
+    /// The customer keeps them: the refund is marked, and takes nothing.
     Keep,
 }
 

@@ -24,7 +24,8 @@ mod unmatched;
 pub use command::{CreditTreatment, OperatorCommand, run};
 pub use dump::{CustomerArchive, IncompleteArchive, export};
 pub use payment_shapes::{
-    DisputeLine, InvoiceLine, OrderRefund, ReversalLine, UnmatchedLine, UnmatchedResult,
+    DisputeLine, InvoiceLine, OrderRefund, RefundedLot, ReversalLine, UnmatchedLine,
+    UnmatchedResult,
 };
 pub use shapes::{
     CallPoint, CallView, CustomerErasure, CustomerLine, CustomerMatch, CustomerProfile, DebtNotice,

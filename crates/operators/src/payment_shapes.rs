@@ -1,6 +1,6 @@
 //! What the commands about payments return; the others are in `shapes`. Fields are only added.
 
-use domain::id::{CustomerId, OrderId};
+use domain::id::{CustomerId, LotId, OrderId};
 use domain::time::Timestamp;
 
 /// An invoice.
@@ -102,14 +102,26 @@ pub struct OrderRefund {
     pub currency: String,
     /// The credits that the refund takes back.
     pub credits_taken: i64,
-    /// The credits that are granted again, because the customer keeps them.
+    /// The credits of the order that the customer keeps, although all of its money has gone back.
     pub credits_kept: i64,
+    /// The lots that the refund changes; none if the credits are kept.
+    #[serde(default)]
+    pub lots: Vec<RefundedLot>,
     /// The balance afterwards.
     pub balance: i64,
     /// The debt afterwards.
     pub debt: i64,
     /// Whether nothing was changed, because only that was asked for.
     pub dry_run: bool,
+}
+
+/// What a refund changes of one lot of credits.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RefundedLot {
+    /// The lot.
+    pub lot_id: LotId,
+    /// By how many credits it changes: negative where they are taken.
+    pub credits: i64,
 }
 
 /// A payment that matched no order.

@@ -163,15 +163,15 @@ async fn reversals(
     customer: CustomerId,
 ) -> Result<Vec<ReversalLine>, Failure> {
     let found = store::returned_money::list(&operators.store, customer, SHOWN_MAX).await?;
-    let line = |found: RecordedReversal| ReversalLine {
-        reversal_id: found.id,
-        kind: found.kind.to_string(),
-        state: found.state.to_string(),
-        payment: found.payment,
-        order_id: found.order,
-        amount_cents: found.amount_cents,
-        currency: found.currency,
-        created_at: found.created_at,
+    let line = |one: RecordedReversal| ReversalLine {
+        reversal_id: one.id,
+        kind: one.kind.to_string(),
+        state: one.state.to_string(),
+        payment: one.payment,
+        order_id: one.order,
+        amount_cents: one.amount_cents,
+        currency: one.currency,
+        created_at: one.created_at,
     };
     Ok(found.into_iter().map(line).collect())
 }

@@ -2,7 +2,9 @@
 //! do for any refund, whoever makes it.
 //!
 //! The command may be repeated after a crash: the processor's refunds of the payment are read
-//! first, and the request has an idempotency key that is derived from the order.
+//! first, and the request has an idempotency key that is derived from the order. A refund that
+//! leaves the customer its credits carries a mark at the processor, so that events and the
+//! reconciler treat it like this command does.
 
 use billing::reversals;
 use domain::credits::Credits;
@@ -19,7 +21,8 @@ use store::orders::Order;
 use store::reversals::{PaymentReversal, RefundableSale};
 
 use crate::{
-    CreditTreatment, OperatorIdentity, OperatorOutcome, OperatorsState, OrderRefund, unknown,
+    CreditTreatment, OperatorIdentity, OperatorOutcome, OperatorsState, OrderRefund, RefundedLot,
+    unknown,
 };
 
 /// Refunds what is left of an order.
@@ -50,14 +53,14 @@ pub(crate) async fn refund(
     }
     let details = json!({"order_id": id, "amount_cents": result.amount_cents, "credits": credits});
     operators.record(who, order.customer, audit::ORDER_REFUNDED, details).await?;
-    result.refund_id = send(operators, id, &intent).await?;
+    result.refund_id = send(operators, id, &intent, credits).await?;
     result.applied = result.refund_id.is_some();
     if !result.applied {
-        // Somebody else has refunded it since the preview.
-        (result.amount_cents, result.credits_taken) = (0, 0);
+        // It was refunded before, or somebody else has refunded it since the preview.
+        (result.amount_cents, result.credits_taken, result.lots) = (0, 0, Vec::new());
     }
-    if credits == CreditTreatment::Keep {
-        result.credits_kept = keep(operators, who, &order, &intent).await?;
+    if let Some(sale) = store::reversals::find_sale(&operators.store, &intent).await? {
+        result.credits_kept = sale.granted.whole().saturating_sub(sale.taken.whole());
     }
     let balance = store::usage::balance(&operators.store, order.customer).await?;
     if let Some(balance) = balance {
@@ -72,12 +75,13 @@ async fn send(
     operators: &OperatorsState,
     id: OrderId,
     intent: &str,
+    credits: CreditTreatment,
 ) -> Result<Option<String>, Failure> {
     let processor = operators.billing.processor()?;
-    let listing = ListFilter { payment_intent: Some(intent), ..ListFilter::default() };
-    let known = processor.list_refunds(&listing).await?.data;
+    let read_at = operators.clock.now();
+    let known = all_refunds(operators, intent).await?;
     for refund in &known {
-        reversals::take_refund(&operators.billing, refund).await?;
+        reversals::take_refund(&operators.billing, refund, read_at).await?;
     }
     let order = store::orders::find_any(&operators.store, id).await?;
     if order.is_some_and(|order| order.state == OrderState::Refunded) {
@@ -85,16 +89,41 @@ async fn send(
     }
     // A refund that failed does not stand for the next one.
     let failed = known.iter().filter(|refund| is_undone(refund)).count();
-    let key = billing::key("refund", format!("{id}:{failed}"))?;
     let order_id = id.to_string();
-    let new = NewRefund {
-        payment_intent: intent,
-        amount_cents: None,
-        metadata: &[("order_id", &order_id)],
-    };
+    let (mut attempt, mut metadata) =
+        (format!("{id}:{failed}"), vec![("order_id", order_id.as_str())]);
+    if credits == CreditTreatment::Keep {
+        attempt.push_str(":keep");
+        metadata.push(reversals::KEEP);
+    }
+    let key = billing::key("refund", attempt)?;
+    let new = NewRefund { payment_intent: intent, amount_cents: None, metadata: &metadata };
+    let made_at = operators.clock.now();
     let refund = processor.create_refund(&new, &key).await?;
-    reversals::take_refund(&operators.billing, &refund).await?;
+    reversals::take_refund(&operators.billing, &refund, made_at).await?;
     Ok(Some(refund.id))
+}
+
+/// All refunds of a payment, newest first.
+pub(crate) async fn all_refunds(
+    operators: &OperatorsState,
+    intent: &str,
+) -> Result<Vec<PaymentRefund>, Failure> {
+    let processor = operators.billing.processor()?;
+    let (mut found, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let listing = ListFilter {
+            payment_intent: Some(intent),
+            after: after.as_deref(),
+            ..ListFilter::default()
+        };
+        let page = processor.list_refunds(&listing).await?;
+        after = page.next().map(str::to_owned);
+        found.extend(page.data);
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 pub(crate) fn is_undone(refund: &PaymentRefund) -> bool {
@@ -116,7 +145,7 @@ async fn preview(
     credits: CreditTreatment,
 ) -> Result<Option<RefundPreview>, Failure> {
     let found = store::reversals::find_sale(&operators.store, intent).await?;
-    let Some(RefundableSale { left_cents, taken, order: order_state, .. }) = found else {
+    let Some(RefundableSale { left_cents, granted, taken, order: order_state, .. }) = found else {
         return Ok(None);
     };
     let now = operators.clock.now();
@@ -127,7 +156,10 @@ async fn preview(
         intent,
         amount_cents: left_cents,
         state: ReversalState::Standing,
+        is_kept: credits == CreditTreatment::Keep,
+        notes: &[],
         credit_cents: 0,
+        read_at: now,
         at: now,
     };
     let change = match left_cents {
@@ -137,13 +169,10 @@ async fn preview(
     let balance = store::usage::balance(&operators.store, order.customer).await?;
     let balance = balance.ok_or_else(|| unknown("customer", order.customer))?;
     let credits_taken = change.as_ref().map_or(0, |change| change.taken.whole());
-    let kept = match credits {
-        CreditTreatment::Take => 0,
-        CreditTreatment::Keep => taken.whole().saturating_add(credits_taken),
-    };
-    let after =
+    let lots = change.as_ref().map(|change| change.lots.clone()).unwrap_or_default();
+    let lots = lots.into_iter().map(|(lot_id, by)| RefundedLot { lot_id, credits: by }).collect();
+    let (available, owed) =
         change.map_or((balance.available, balance.debt), |change| (change.balance, change.debt));
-    let (available, owed) = with_kept(after.0.whole(), after.1.whole(), kept);
     let result = OrderRefund {
         order_id: order.id,
         customer_id: order.customer,
@@ -152,39 +181,13 @@ async fn preview(
         amount_cents: left_cents,
         currency: order.currency.clone(),
         credits_taken,
-        credits_kept: kept,
-        balance: available,
-        debt: owed,
+        credits_kept: granted.whole().saturating_sub(taken.whole()).saturating_sub(credits_taken),
+        lots,
+        balance: available.whole(),
+        debt: owed.whole(),
         dry_run: false,
     };
     Ok(Some(RefundPreview { result, order_state }))
-}
-
-/// Balance and debt after credits are granted: they pay the debt first.
-const fn with_kept(balance: i64, debt: i64, kept: i64) -> (i64, i64) {
-    let paid = if kept < debt { kept } else { debt };
-    (balance.saturating_add(kept - paid), debt - paid)
-}
-
-/// Grants again what refunds of the order have taken, once, with the expiry that it had.
-async fn keep(
-    operators: &OperatorsState,
-    who: &OperatorIdentity,
-    order: &Order,
-    intent: &str,
-) -> Result<i64, Failure> {
-    let found = store::reversals::find_sale(&operators.store, intent).await?;
-    let Some(sale) = found.filter(|sale| sale.taken.whole() > 0) else { return Ok(0) };
-    let now = operators.clock.now();
-    let reference = format!("kept after the refund of {}", order.id);
-    let gift = GiftedCredits {
-        customer: order.customer,
-        credits: sale.taken,
-        reference: &reference,
-        expires_at: sale.expires_at.filter(|end| *end > now),
-    };
-    give(operators, who, &gift).await?;
-    Ok(sale.taken.whole())
 }
 
 /// Credits that the operator gives, once for each reference.
@@ -192,7 +195,6 @@ pub(crate) struct GiftedCredits<'a> {
     pub(crate) customer: CustomerId,
     pub(crate) credits: Credits,
     pub(crate) reference: &'a str,
-    pub(crate) expires_at: Option<domain::time::Timestamp>,
 }
 
 /// Gives credits. False if they were given before.
@@ -211,7 +213,7 @@ pub(crate) async fn give(
         source_id: &format!("{}:{}", gift.customer, gift.reference),
         reference: Some(gift.reference),
         lot: LotSource::Gift,
-        expires_at: gift.expires_at,
+        expires_at: None,
         at: now,
     };
     let details = json!({"credits": gift.credits.whole(), "reference": gift.reference});

@@ -5,13 +5,13 @@ use domain::customer::CustomerRef;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use failures::{Failure, FieldProblem, OperatorProblem};
-use processor_client::{ListFilter, NewRefund};
+use processor_client::NewRefund;
 use runtime::audit;
 use serde_json::json;
 use store::unmatched_settlements::{self, SettlementClaim, UnmatchedPayment, UnmatchedSettlement};
 
 use crate::customers::page_size;
-use crate::refunds::{GiftedCredits, give, is_undone};
+use crate::refunds::{GiftedCredits, all_refunds, give, is_undone};
 use crate::suspend::check_text;
 use crate::{
     OperatorIdentity, OperatorOutcome, OperatorsState, UnmatchedLine, UnmatchedResult, unknown,
@@ -185,7 +185,7 @@ async fn carry_out(
 ) -> Result<SettlementEffect, Failure> {
     if let Some(GiftDecision { customer, credits }) = gift {
         let reference = format!("payment {}", wish.object);
-        let credited = GiftedCredits { customer, credits, reference: &reference, expires_at: None };
+        let credited = GiftedCredits { customer, credits, reference: &reference };
         let applied = give(operators, who, &credited).await?;
         if applied {
             let details = json!({"object": wish.object});
@@ -202,14 +202,16 @@ async fn carry_out(
     Ok(SettlementEffect { applied, refund_id: Some(refund) })
 }
 
-/// Gives all of a payment's money back, unless that was done before. The refund's id, and whether
-/// it is new.
+/// Gives back what is left of a payment's money. The refund's id, and whether it is new: an earlier
+/// one stands for it if all of the money has gone back.
 async fn give_back(operators: &OperatorsState, intent: &str) -> Result<(String, bool), Failure> {
     let processor = operators.billing.processor()?;
-    let listing = ListFilter { payment_intent: Some(intent), ..ListFilter::default() };
-    let known = processor.list_refunds(&listing).await?.data;
-    if let Some(standing) = known.iter().find(|refund| !is_undone(refund)) {
-        return Ok((standing.id.clone(), false));
+    let received = processor.retrieve_intent(intent).await?.amount_received;
+    let known = all_refunds(operators, intent).await?;
+    let standing = || known.iter().filter(|refund| !is_undone(refund));
+    let gone = standing().fold(0_i64, |sum, refund| sum.saturating_add(refund.amount));
+    if let Some(latest) = standing().next().filter(|_| gone >= received) {
+        return Ok((latest.id.clone(), false));
     }
     let key = billing::key("refund_unmatched", format!("{intent}:{}", known.len()))?;
     let new = NewRefund { payment_intent: intent, amount_cents: None, metadata: &[] };

@@ -40,8 +40,8 @@ impl ProcessorClient {
         self.post(&["customers"], form, key).await
     }
 
-    /// Searches for customers that were made for this customer of ours. The search may not know what
-    /// was made in the last minute; deleted ones are not found.
+    /// Searches for customers that were made for this customer of ours. The search may not know
+    /// what was made in the last minute; deleted ones are not found.
     pub async fn search_customers(
         &self,
         customer_id: &str,

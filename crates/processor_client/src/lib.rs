@@ -13,6 +13,7 @@ pub mod webhook;
 mod balance;
 mod cards;
 mod checkout;
+mod credit_notes;
 mod endpoints;
 mod error;
 mod form;

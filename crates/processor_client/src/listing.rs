@@ -15,6 +15,8 @@ pub struct ListFilter<'a> {
     pub subscription: Option<&'a str>,
     /// Only those of this payment intent.
     pub payment_intent: Option<&'a str>,
+    /// Only those of this invoice.
+    pub invoice: Option<&'a str>,
     /// Only those in this state; `all` where ended ones are left out otherwise.
     pub status: Option<&'a str>,
     /// Only those made at this time or later: seconds since 1970.
@@ -32,6 +34,7 @@ impl ListFilter<'_> {
             .with_some("customer", self.customer)
             .with_some("subscription", self.subscription)
             .with_some("payment_intent", self.payment_intent)
+            .with_some("invoice", self.invoice)
             .with_some("status", self.status)
             .with_some("created[gte]", self.created_from)
             .with_some("starting_after", self.after)

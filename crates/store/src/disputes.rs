@@ -125,7 +125,7 @@ pub async fn note(
 /// The newest disputes and warnings: those that the bank has not decided, and lost ones whose
 /// subscription goes on; with `with_ended` all of them.
 pub async fn list(store: &Store, with_ended: bool, limit: i64) -> Result<Vec<Dispute>, StoreError> {
-    let open = words(|stage| stage.is_open());
+    let open = words(DisputeStage::is_open);
     let live = SubscriptionStatus::ALL.iter().filter(|status| status.is_live());
     let live = quoted(live.map(|status| status.as_str()));
     let sql = format!(
@@ -154,7 +154,7 @@ pub async fn of_customer(
 
 /// How many wait for the operator: for evidence, an answer or a refund.
 pub async fn count_waiting(store: &Store) -> Result<i64, StoreError> {
-    let waiting = words(|stage| stage.waits_for_operator());
+    let waiting = words(DisputeStage::waits_for_operator);
     let sql = format!("select count(*) as waiting from disputes where stage in ({waiting})");
     let row = store.read().await?.row(sqlx::AssertSqlSafe(sql), &[]).await?;
     row.map_or(Ok(0), |row| row.int("waiting"))

@@ -55,6 +55,7 @@ pub mod lots;
 pub mod mail_links;
 pub mod metering;
 mod migrations;
+pub mod money_back;
 pub mod nodes;
 pub mod notice_choices;
 pub mod notice_reasons;
@@ -101,6 +102,7 @@ pub mod takeover;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod top_up_settings;
+mod top_up_waits;
 pub mod top_ups;
 mod tx;
 pub mod unconfirmed;

@@ -95,13 +95,24 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(39, "rows of calls", call_rows(database)),
         calls_by_request(),
         step(41, "leases", leases(database)),
+        step(42, "credit notes", credit_notes(database)),
         step(43, "disputes", disputes(database)),
-        waiting_top_ups(),
+        step(44, "waiting top-ups", waiting_top_ups(database)),
     ]
 }
 
-fn waiting_top_ups() -> Migration {
-    step(44, "waiting top-ups", include_str!("../migrations/0044_top_up_waiting.sql"))
+const fn waiting_top_ups(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0044_top_up_waiting.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0044_top_up_waiting.postgres.sql"),
+    }
+}
+
+const fn credit_notes(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0042_credit_notes.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0042_credit_notes.postgres.sql"),
+    }
 }
 
 const fn leases(database: DatabaseKind) -> &'static str {

@@ -10,7 +10,7 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, LotId, OrderId};
 use domain::lots::{LATE_LIFE_S, Lot, LotSource};
 use domain::payment::{Mismatch, OrderChannel, PaymentSource};
-use domain::sales::{PartKind, Sale, SalePart, pot_of_period, pot_of_sale};
+use domain::sales::{MoneyBack, PartKind, Sale, SalePart, pot_of_period, pot_of_sale};
 use domain::time::Timestamp;
 
 use crate::lots::{self, CreditHoldings, EntryLabel, LotSelection};
@@ -178,20 +178,6 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
     let receipt = grant(&mut tx, holdings, grantee, paid).await?;
     tx.commit().await?;
     Ok(PaymentOutcome::Granted(receipt))
-}
-
-/// What a recorded payment intent paid for: a pack or an invoice. None if it is unknown.
-pub async fn source_of(store: &Store, intent: &str) -> Result<Option<PaymentSource>, StoreError> {
-    const SQL: &str = "select source from sales where intent_id = $1";
-    let row = store.read().await?.row(SQL, &[intent.into()]).await?;
-    row.map(|row| row.parse("source", "sales")).transpose()
-}
-
-/// The customer who paid with a payment intent.
-pub async fn payer_of(store: &Store, intent: &str) -> Result<Option<CustomerId>, StoreError> {
-    const SQL: &str = "select customer_id from sales where intent_id = $1";
-    let row = store.read().await?.row(SQL, &[intent.into()]).await?;
-    row.map(|row| row.parse("customer_id", "sales")).transpose()
 }
 
 /// What an order's payment granted, and the current balance; none before it is paid.
@@ -418,7 +404,7 @@ async fn write(
         number: number.to_owned(),
         charged: paid.amount_cents,
         tax: paid.tax_cents,
-        reversed: 0,
+        back: MoneyBack::default(),
         withdrawn: 0,
         parts,
         transfers: Vec::new(),

@@ -3,12 +3,14 @@
 
 use domain::id::CustomerId;
 use domain::lots::CustomerLots;
-use domain::sales::{CustomerSales, PartKind, PotTransfer, Sale, SalePart, pot_of_period};
+use domain::sales::{
+    CustomerSales, MoneyBack, PartKind, PotTransfer, Sale, SalePart, pot_of_period,
+};
 use domain::time::Timestamp;
 
 use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{Store, StoreError, balance};
+use crate::{Store, StoreError, balance, money_back};
 
 /// The sales that a change affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,9 @@ pub async fn slot_money_is_whole(
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         select 1 from sale_parts p join sales s on s.id = p.sale_id
-        where p.pot = $1 and s.reversed_cents > 0 limit 1";
+        where p.pot = $1 and (s.reversed_cents > 0 or exists (
+            select 1 from credit_notes n
+            where n.payment_id = s.id and n.state = 'issued' and n.unasked_cents + n.credited_cents > 0)) limit 1";
     let pot = pot_of_period(PartKind::Slot, subscription, period_end);
     Ok(store.read().await?.row(SQL, &[pot.into()]).await?.is_none())
 }
@@ -140,7 +144,7 @@ pub(crate) async fn read(
     now: Timestamp,
 ) -> Result<CustomerSales, StoreError> {
     const SALES: &str = "
-        select id, sold_at, number, amount_cents, tax_cents, reversed_cents, withdrawn_cents from sales where";
+        select s.id, s.sold_at, s.number, s.amount_cents, s.tax_cents, s.withdrawn_cents from sales s where";
     const PARTS: &str = "
         select p.sale_id, p.kind, p.pot, p.money_cents, p.credits, p.taken, p.credited_cents, p.lot_id
         from sale_parts p join sales s on s.id = p.sale_id where";
@@ -156,10 +160,12 @@ pub(crate) async fn read(
     let text = |select: &str, order: &str| {
         sqlx::AssertSqlSafe(format!("{select} {condition} order by {order}"))
     };
-    let select = SALES.replace("from sales where", "from sales s where");
     let mut sales = Vec::new();
-    for row in tx.rows(text(&select, "s.id"), &value).await? {
-        sales.push(sale(&row)?);
+    let mut back = money_back::read(tx, condition, &value).await?;
+    for row in tx.rows(text(SALES, "s.id"), &value).await? {
+        let mut sale = sale(&row)?;
+        sale.back = back.remove(&sale.id).unwrap_or_default();
+        sales.push(sale);
     }
     for row in tx.rows(text(PARTS, "p.sale_id, p.place"), &value).await? {
         let id = row.text("sale_id")?;
@@ -184,14 +190,13 @@ pub(crate) async fn save(
     before: &[Sale],
     now: &[Sale],
 ) -> Result<(), StoreError> {
-    const SALE: &str = "update sales set reversed_cents = $2, withdrawn_cents = $3 where id = $1";
+    const SALE: &str = "update sales set withdrawn_cents = $2 where id = $1";
     for sale in now {
         let known = before.iter().find(|known| known.id == sale.id);
         if known == Some(sale) {
             continue;
         }
-        let values = [sale.id.as_str().into(), sale.reversed.into(), sale.withdrawn.into()];
-        tx.execute(SALE, &values).await?;
+        tx.execute(SALE, &[sale.id.as_str().into(), sale.withdrawn.into()]).await?;
         save_parts(tx, sale, known).await?;
         save_transfers(tx, customer, sale).await?;
     }
@@ -285,7 +290,7 @@ fn sale(row: &SqlRow) -> Result<Sale, StoreError> {
         number: row.text("number")?,
         charged: row.int("amount_cents")?,
         tax: row.int("tax_cents")?,
-        reversed: row.int("reversed_cents")?,
+        back: MoneyBack::default(),
         withdrawn: row.int("withdrawn_cents")?,
         parts: Vec::new(),
         transfers: Vec::new(),

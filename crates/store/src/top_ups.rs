@@ -9,16 +9,17 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::payment::OrderChannel;
 use domain::time::{Timestamp, UtcDay};
-use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState, TopUpWait, TopUpWaitReason, packs};
+use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState, packs};
 
 use crate::orders::NewOrder;
 use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{
     Store, StoreError, balance, dialect, jobs, orders, processor_customers, top_up_settings,
+    top_up_waits,
 };
 
-const DAY_S: i64 = 86_400;
+pub(crate) const DAY_S: i64 = 86_400;
 
 /// A pack as currently sold.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +147,7 @@ pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaimin
     match claim_in(&mut tx, claim, store.holder()).await? {
         Ok(()) => {}
         Err(skip_reason) => {
-            let wait = wait(&mut tx, claim, skip_reason).await?;
+            let wait = top_up_waits::of_skipped(&mut tx, claim, skip_reason).await?;
             if top_up_settings::note_wait_in(&mut tx, claim.customer, wait).await? {
                 tx.commit().await?;
             }
@@ -356,43 +357,6 @@ struct TopUpPurchase<'a> {
     card: &'a str,
     payer: &'a str,
     cap_cents: i64,
-}
-
-/// What a customer is told about a claim that was skipped; nothing if it has to know nothing.
-async fn wait(
-    tx: &mut Tx,
-    claim: &TopUpClaim<'_>,
-    skipped: SkipReason,
-) -> Result<Option<TopUpWait>, StoreError> {
-    let tomorrow = claim.at.day().plus_days(1).start();
-    let (reason, until) = match skipped {
-        SkipReason::Capped => (TopUpWaitReason::DailyCap, Some(tomorrow)),
-        SkipReason::NoPack => (TopUpWaitReason::PackNotSold, None),
-        SkipReason::TooManyFailures => {
-            (TopUpWaitReason::FailedOften, failures_end_in(tx, claim).await?)
-        }
-        SkipReason::TooEarly => {
-            let settings = top_up_settings::find_in(tx, claim.customer, "").await?;
-            return Ok(settings.and_then(|settings| settings.wait));
-        }
-        SkipReason::Off | SkipReason::Enough | SkipReason::Open | SkipReason::NoCard => {
-            return Ok(None);
-        }
-    };
-    Ok(Some(TopUpWait { reason, until }))
-}
-
-/// When the first of the failures that are too many is a day old.
-async fn failures_end_in(
-    tx: &mut Tx,
-    claim: &TopUpClaim<'_>,
-) -> Result<Option<Timestamp>, StoreError> {
-    const SQL: &str = "
-        select claimed_at from top_ups where customer_id = $1 and state = 'failed'
-        order by claimed_at desc limit $2";
-    let rows = tx.rows(SQL, &[claim.customer.into(), FAILURES_PER_DAY_MAX.into()]).await?;
-    let first = rows.last().map(|row| row.time("claimed_at")).transpose()?;
-    Ok(first.map(|first| first.plus_seconds(DAY_S)))
 }
 
 async fn write(

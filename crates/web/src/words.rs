@@ -301,14 +301,16 @@ pub fn export_removal() -> Object {
     )
 }
 
-/// Why automatic top-up waits.
-pub fn top_up_wait() -> Object {
-    one_of(
-        "Why nothing is bought although the balance is below the threshold; null otherwise. `daily_cap`: another pack does \
-         not fit under the cap. `pack_not_sold`: the chosen pack is no longer sold. `declined`: the last charge was declined. \
-         `failed_often`: too many charges failed within a day.",
-        TopUpWaitReason::ALL.iter().map(|reason| reason.as_str()),
-    )
+/// Why automatic top-up waits, or null.
+pub fn top_up_wait() -> Schema {
+    let reasons = TopUpWaitReason::ALL.iter().map(|reason| json!(reason.as_str()));
+    let words: Vec<Value> = reasons.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Why nothing is bought although the balance is below the threshold; null otherwise. `daily_cap`: another \
+            pack does not fit under the cap. `pack_not_sold`: the chosen pack is no longer sold. `declined`: the last charge was \
+            declined. `failed_often`: too many charges failed within a day.",
+    }))
 }
 
 /// The states of an open automatic charge.

@@ -2,7 +2,8 @@
 
 use axum::extract::State;
 use billing::charge::{self, PaymentStanding};
-use billing::top_ups::{self, DueCharge, TopUpView};
+use billing::top_up_view::{self, DueCharge, TopUpView};
+use billing::top_ups;
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, OrderId};
@@ -81,6 +82,8 @@ struct ChargeNow {
     credits: i64,
     /// What the saved card is charged, in cents.
     amount_cents: i64,
+    /// Always `usd`.
+    currency: &'static str,
 }
 
 /// An open charge.
@@ -199,7 +202,7 @@ async fn set_autotopup(
     UnrestrictedCaller(caller): UnrestrictedCaller,
     OptionalJson(wanted): OptionalJson<AutoTopUpIn>,
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
-    let known = top_ups::view(&api.billing, caller.customer).await?.settings;
+    let known = top_up_view::view(&api.billing, caller.customer).await?.settings;
     if wanted.is_on() {
         let wish = wish(&api, caller.customer, &wanted, known.as_ref())?;
         let set = top_ups::turn_on(&api.billing, &wish).await?;
@@ -211,7 +214,7 @@ async fn set_autotopup(
 
 /// Automatic top-up as shown together with the card.
 pub(super) async fn shown(api: &ApiState, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
-    let view = top_ups::view(&api.billing, customer).await?;
+    let view = top_up_view::view(&api.billing, customer).await?;
     Ok(shown_view(api, view))
 }
 
@@ -244,7 +247,7 @@ fn shown_view(api: &ApiState, view: TopUpView) -> AutoTopUp {
 
 impl From<DueCharge> for ChargeNow {
     fn from(due: DueCharge) -> Self {
-        Self { packs: due.packs, credits: due.credits, amount_cents: due.cents }
+        Self { packs: due.packs, credits: due.credits, amount_cents: due.cents, currency: CURRENCY }
     }
 }
 

@@ -10,6 +10,7 @@ mod authentication;
 mod card_on_file;
 mod cards;
 mod companies;
+mod credit_notes;
 mod disputes;
 mod doubles;
 mod economics;

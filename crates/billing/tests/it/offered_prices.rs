@@ -1,6 +1,9 @@
 //! Prices at the processor that do not match what is configured: not for sale until they do, and
 //! paid invoices that are not what we sell.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "a service started again keeps the names of its clients"
+)]
 
 use serde_json::{Value, json};
 use test_service::processor::{PACK, PACK_CENTS, PACK_CREDITS, balance};

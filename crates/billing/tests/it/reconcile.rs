@@ -321,6 +321,7 @@ async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() 
             "checkout/sessions",
             "subscriptions",
             "refunds",
+            "credit_notes",
             "disputes",
             "radar/early_fraud_warnings",
             "customers",

@@ -1,5 +1,11 @@
 //! A database restored from an older copy: what was paid since then is recorded again, once, and
 //! requests repeated under their old keys take nothing.
+#![expect(
+    clippy::large_futures,
+    clippy::shadow_unrelated,
+    clippy::too_many_lines,
+    reason = "each test has its own stack, and a service started again keeps the names of its clients"
+)]
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};

@@ -16,11 +16,11 @@ import random
 import sys
 
 import explore
-from explore import BEST, CATALOGUE, LONG_TRIES, T0, World, cost, hold, some_event, usable, view
+from explore import BEST, CATALOGUE, LONG_TRIES, T0, World, cost, hold, some_event, some_note, usable, view
 from model import DAY
 
 # While events are held back, a customer's other actions would make the service read the payments itself.
-WHILE_DEAF = ("wait", "card", "refund", "dispute", "undo", "deliver")
+WHILE_DEAF = ("wait", "card", "refund", "keep", "note", "void_note", "dispute", "undo", "deliver")
 CLOCK = (0, 1, 30, 3600)
 
 
@@ -38,6 +38,17 @@ def playable(event, w):
         return w.card_ok and not w.tax and not today and any(i["charged"] for i in w.invoices)
     if do == "dispute":                                         # a charge can be disputed once
         return not any(k.startswith("d") and r["invoice"] == event["id"] for k, r in w.reversals.items())
+    if do == "keep":
+        return event["ref"] in w.reversals and not event["ref"].startswith("d")
+    if do == "void_note":
+        return event["ref"] in w.notes
+    if do == "note":                                            # a pack has no invoice unless that is configured
+        if not any(i["id"] == event["id"] and i["reason"] != "pack" for i in w.invoices) or not all(
+                ref in w.reversals and w.reversals[ref]["stands"] for ref, _ in event.get("links", ())):
+            return False
+        after = copy.deepcopy(w)                                # less than the least charge cannot be collected alone
+        after.do(event)
+        return all(i["status"] != "open" or not 0 < i["charged"] < 50 for i in after.invoices)
     if do == "undo":
         return event["ref"] in w.reversals and w.reversals[event["ref"]]["stands"]
     if do == "pay_open":                                        # a new card pays all open invoices
@@ -89,6 +100,10 @@ def randomly(seed, number):
         if unpaid and r.random() < .2:
             one.do(dict(t=t, do="card", ok=r.random() < .8))
             event = dict(t=t, do="pay_open", id=unpaid[0])
+        elif unpaid and r.random() < .5:                        # notes of open invoices, some of them voided again
+            issued = [k for k, n in one.world.notes.items() if n["stands"] and n["invoice"] in unpaid]
+            voids = issued and r.random() < .5
+            event = dict(t=t, do="void_note", ref=issued[0]) if voids else some_note(r, one.world, t)
         if playable(event, one.world):
             for each in with_top_ups(r, event):
                 one.do(each)

@@ -171,7 +171,7 @@ async fn a_declined_card_shows_when_it_is_tried_again_and_then_that_it_is_off() 
 
         let after = browser.open(PATH).await;
         assert_eq!(set(&client).await["enabled"], true);
-        after.assert(200, "The last charge was declined. We’ll try again after");
+        after.assert(200, "the last charge was declined. It goes on after");
         after.assert(200, "$0.00 of $25.00 spent today");
         assert_eq!(client.get("/v1/billing").await.json()["balance"], json!(5_000));
         app

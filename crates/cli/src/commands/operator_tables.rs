@@ -389,12 +389,15 @@ fn refunded(done: &OrderRefund) -> anyhow::Result<()> {
             shown(done.refund_id.as_ref())
         )?;
     }
-    let (would, are) = if done.dry_run { ("would be ", "would be") } else { ("", "are") };
+    let (are, stay) = if done.dry_run { ("would be", "would stay") } else { ("are", "stay") };
     say_line!(
-        "{} credits {are} taken back, {} {would}granted again",
+        "{} credits {are} taken back, {} of the order {stay} with the customer",
         done.credits_taken,
         done.credits_kept
     )?;
+    for lot in &done.lots {
+        say_line!("lot {}: {:+}", lot.lot_id, lot.credits)?;
+    }
     say_line!(
         "the balance {} {}, the debt {}",
         if done.dry_run { "would be" } else { "is" },

@@ -166,8 +166,8 @@ pub(crate) enum UnmatchedWork {
 pub(crate) struct RefundWork {
     /// The order.
     order: OrderId,
-    /// What becomes of its credits: `take` takes them back, and spent ones become debt; `keep` lets
-    /// the customer keep them.
+    /// What becomes of its credits: `take` takes them back, and spent ones become debt; `keep`
+    /// marks the refund, so that it takes nothing.
     #[arg(long, value_enum, default_value_t = KeptOrTaken::Take)]
     credits: KeptOrTaken,
     /// Only says what would happen.

@@ -2,13 +2,14 @@
 //! 6).
 //!
 //! What is undone is a function of totals: of all the money of a purchase that has gone back so
-//! far. So refunds that arrive in another order or twice, failed refunds and won disputes need no
-//! rules of their own.
+//! far. So refunds that arrive in another order or twice, failed refunds, won disputes, refunds
+//! whose credits are kept, and credit notes that come later need no rules of their own.
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "cents of invoices and credits of plans: far from the limits, and the database checks each row's sum"
 )]
 
+mod division;
 mod reverse;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,8 @@ use crate::id::LotId;
 use crate::lots::CustomerLots;
 use crate::time::Timestamp;
 use crate::wire::text_enum;
+
+pub use division::{CreditNote, MoneyBack, NotedPart, RefundedMoney};
 
 text_enum! {
     /// The kind of thing that a part of a sale sold.
@@ -45,8 +48,8 @@ pub struct Sale {
     pub charged: i64,
     /// The tax included, in cents.
     pub tax: i64,
-    /// How much of the charge has gone back, in cents.
-    pub reversed: i64,
+    /// The money of it that went back.
+    pub back: MoneyBack,
     /// Cents that were withdrawn from the customer's credit at the processor because their money
     /// went back.
     pub withdrawn: i64,
@@ -214,8 +217,8 @@ impl CustomerSales {
     /// The money of a pot that has gone back, in cents.
     fn gone(&self, pot: &str) -> i64 {
         let transferred: i64 = self.all.iter().map(|sale| sale.transferred_to(pot)).sum();
-        let reversed: i64 = self.all.iter().map(|sale| sale.reversed_of(pot, sale.reversed)).sum();
-        transferred + reversed
+        let returned: i64 = self.all.iter().map(|sale| sale.returned_of(pot)).sum();
+        transferred + returned
     }
 
     /// What was paid for a pot, in cents.

@@ -1,56 +1,24 @@
-//! Reversals: how a refund is divided, and what happens to money that had been credited before.
+//! Reversals: what follows from money that went back, also from money that had been credited
+//! before.
 
-use super::{CreditWithdrawal, CustomerSales, PartKind, Sale};
-use crate::split::split;
-
-/// The cents of a reversal, divided.
-struct DividedReversal {
-    /// Those of each part; 0 if it cost nothing.
-    parts: Vec<i64>,
-    /// Those of what was carried over.
-    carried: i64,
-}
-
-impl Sale {
-    /// Divides a reversal of `reversed` cents among the parts that cost something, the tax, and
-    /// what was carried over from an earlier invoice.
-    fn divided(&self, reversed: i64) -> DividedReversal {
-        let mut weights: Vec<i64> = self.parts.iter().map(|part| part.money.max(0)).collect();
-        weights.push(self.tax);
-        let sold: i64 = weights.iter().sum();
-        weights.push((self.charged - sold).max(0));
-        let mut parts = split(reversed, &weights);
-        let carried = parts.pop().unwrap_or(0);
-        parts.pop();
-        DividedReversal { parts, carried }
-    }
-
-    /// The cents of a reversal that belong to a pot.
-    pub(super) fn reversed_of(&self, pot: &str, reversed: i64) -> i64 {
-        if reversed == 0 {
-            return 0;
-        }
-        let divided = self.divided(reversed).parts;
-        let of_pot = |(part, cents): (&super::SalePart, i64)| (part.pot == pot).then_some(cents);
-        self.parts.iter().zip(divided).filter_map(of_pot).sum()
-    }
-}
+use super::division::MoneyBack;
+use super::{CreditWithdrawal, CustomerSales, PartKind};
 
 impl CustomerSales {
-    /// Applies a new total of money that went back for a sale, in cents. More than was charged
-    /// counts as all of it. Does nothing if the sale is unknown.
-    pub fn reverse(&mut self, id: &str, total: i64) {
+    /// Applies what is now known of a sale's money that went back. Does nothing if the sale is
+    /// unknown.
+    pub fn reverse(&mut self, id: &str, back: MoneyBack) {
         let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id) else { return };
-        let total = total.clamp(0, sale.charged.max(0));
-        let before = std::mem::replace(&mut sale.reversed, total);
-        if before == total {
+        let before = sale.divided();
+        sale.back = back;
+        let sale = sale.clone();
+        let now = sale.divided();
+        if before == now {
             return;
         }
-        let sale = sale.clone();
-        let (divided_before, divided_now) = (sale.divided(before), sale.divided(total));
-        let mut excess = divided_now.carried - divided_before.carried;
+        let mut excess = now.carried - before.carried;
         for (part, (earlier, later)) in
-            sale.parts.iter().zip(divided_before.parts.into_iter().zip(divided_now.parts))
+            sale.parts.iter().zip(before.parts.into_iter().zip(now.parts))
         {
             if part.kind == PartKind::Slot {
                 // Money that was credited before would go back twice.

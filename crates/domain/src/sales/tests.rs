@@ -25,7 +25,7 @@ fn sale(number: u8, charged: i64, parts: Vec<SalePart>) -> Sale {
         number: format!("A-{number:04}"),
         charged,
         tax: 0,
-        reversed: 0,
+        back: MoneyBack::default(),
         withdrawn: 0,
         parts,
         transfers: Vec::new(),
@@ -43,6 +43,11 @@ fn sold(sales: Vec<Sale>, credit: i64) -> CustomerSales {
     CustomerSales::new(sales, lots, credit, at(100))
 }
 
+/// Money that went back by one refund that no credit note speaks of.
+fn refunded(cents: i64) -> MoneyBack {
+    MoneyBack { reversals: vec![RefundedMoney { id: "re_1".to_owned(), cents }], notes: vec![] }
+}
+
 fn taken(sales: &CustomerSales) -> Vec<i64> {
     sales.lots.all().iter().map(|lot| lot.taken).collect()
 }
@@ -56,12 +61,12 @@ fn the_latest_purchase_of_a_period_is_undone_first_whichever_payment_is_refunded
         0,
     );
 
-    sales.reverse("in_1", 4_900);
+    sales.reverse("in_1", refunded(4_900));
 
     assert_eq!(taken(&sales), [0, 39_200]);
-    sales.reverse("in_2", 15_000);
+    sales.reverse("in_2", refunded(15_000));
     assert_eq!(taken(&sales), [30_000, 120_000]);
-    sales.reverse("in_1", 0);
+    sales.reverse("in_1", refunded(0));
     assert_eq!(taken(&sales), [0, 120_000]);
 }
 
@@ -72,7 +77,7 @@ fn partial_refunds_take_as_much_as_their_sum() {
 
     let mut seen = Vec::new();
     for total in [333, 666, 1_000, 9_999] {
-        sales.reverse("in_1", total);
+        sales.reverse("in_1", refunded(total));
         seen.push(taken(&sales)[0]);
     }
 
@@ -86,7 +91,7 @@ fn a_free_purchase_is_undone_with_the_first_cent() {
     let mut sales =
         sold(vec![sale(1, 4_900, month(4_900, 30_000, 1)), sale(2, 0, month(0, 40, 2))], 0);
 
-    sales.reverse("in_1", 1);
+    sales.reverse("in_1", refunded(1));
 
     assert_eq!(taken(&sales), [6, 40]);
 }
@@ -103,7 +108,7 @@ fn refunded_slot_money_that_was_credited_is_taken_from_the_credit_and_then_from_
     }
     let mut sales = CustomerSales::new(vec![first, second], lots, 500, at(100));
 
-    sales.reverse("in_1", 7_900);
+    sales.reverse("in_1", refunded(7_900));
 
     // 1,000 of the slots had not been credited. Of the other 2,000, the credit covers 500 and the
     // latest month 1,500.
@@ -114,7 +119,7 @@ fn refunded_slot_money_that_was_credited_is_taken_from_the_credit_and_then_from_
     };
     assert_eq!(moved(&sales), [("plan:2".to_owned(), 1_500)]);
     assert_eq!(taken(&sales), [30_000, 9_183]);
-    sales.reverse("in_1", 0);
+    sales.reverse("in_1", refunded(0));
     assert_eq!(taken(&sales), [0, 0]);
     assert_eq!(sales.withdrawals(), [CreditWithdrawal { sale: "in_1".to_owned(), cents: 0 }]);
     assert_eq!(moved(&sales), [("plan:2".to_owned(), 0)]);
@@ -124,7 +129,7 @@ fn refunded_slot_money_that_was_credited_is_taken_from_the_credit_and_then_from_
 fn an_upgrade_that_arrives_after_a_refund_of_the_month_is_undone_first() {
     let month = vec![part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1))];
     let mut sales = sold(vec![sale(1, 4_900, month)], 0);
-    sales.reverse("in_1", 4_900);
+    sales.reverse("in_1", refunded(4_900));
 
     let mut lots = std::mem::take(&mut sales.lots);
     lots.add(Lot::new(lot_id(2), LotSource::Plan, 120_000, None, at(2)));
@@ -183,11 +188,15 @@ fn reports() -> impl Strategy<Value = Vec<(usize, i64)>> {
     prop::collection::vec((0_usize..6, 0_i64..=1_000), 0..12)
 }
 
+fn total_of(sale: &Sale) -> i64 {
+    sale.back.reversals.iter().map(|one| one.cents).sum::<i64>().clamp(0, sale.charged)
+}
+
 fn report(sales: &mut CustomerSales, place: usize, thousandths: i64) {
     let all = sales.all();
     let sale = &all[place % all.len()];
     let (id, total) = (sale.id.clone(), sale.charged * thousandths / 1_000);
-    sales.reverse(&id, total);
+    sales.reverse(&id, refunded(total));
 }
 
 proptest! {
@@ -198,17 +207,20 @@ proptest! {
             report(&mut one, *place, *thousandths);
         }
         let totals: Vec<(String, i64)> =
-            one.all().iter().map(|sale| (sale.id.clone(), sale.reversed)).collect();
+            one.all().iter().map(|sale| (sale.id.clone(), total_of(sale))).collect();
         let mut other = with_lots(all, 0);
         let first = usize::try_from(order % 1_000).unwrap() % totals.len();
 
         for (id, total) in totals.iter().cycle().skip(first).take(totals.len()) {
-            other.reverse(id, *total);
-            other.reverse(id, *total);
+            other.reverse(id, refunded(*total));
+            other.reverse(id, refunded(*total));
         }
 
         prop_assert_eq!(taken(&one), taken(&other));
-        prop_assert_eq!(one.all(), other.all());
+        for (sale, same) in one.all().iter().zip(other.all()) {
+            prop_assert_eq!(total_of(sale), total_of(same));
+            prop_assert_eq!(&sale.parts, &same.parts);
+        }
     }
 
     #[test]
@@ -224,7 +236,7 @@ proptest! {
         }
         let ids: Vec<String> = sales.all().iter().map(|sale| sale.id.clone()).collect();
         for id in &ids {
-            sales.reverse(id, i64::MAX);
+            sales.reverse(id, refunded(i64::MAX));
         }
 
         let paid_pots: Vec<&str> = sales
@@ -255,7 +267,7 @@ proptest! {
         }
         let ids: Vec<String> = sales.all().iter().map(|sale| sale.id.clone()).collect();
         for id in &ids {
-            sales.reverse(id, 0);
+            sales.reverse(id, refunded(0));
         }
 
         prop_assert!(taken(&sales).iter().all(|credits| *credits == 0), "{:?}", taken(&sales));
@@ -277,7 +289,7 @@ proptest! {
 
         for sale in sales.all() {
             let weights: Vec<i64> = sale.parts.iter().map(|part| part.money).chain([sale.tax]).collect();
-            let of_slot = crate::split::split(sale.reversed, &weights)[1];
+            let of_slot = crate::split::split(total_of(sale), &weights)[1];
             let slot = &sale.parts[1];
             let twice = (of_slot - (slot.money - slot.credited)).max(0);
             let moved: i64 = sale.transfers.iter().map(|transfer| transfer.cents).sum();
@@ -292,10 +304,10 @@ fn a_reversal_of_an_unknown_sale_changes_nothing() {
     let pack = vec![part(PartKind::Pack, "sale:in_1", 1_000, 5_000, Some(1))];
     let mut sales = sold(vec![sale(1, 1_000, pack)], 0);
 
-    sales.reverse("in_2", 500);
-    sales.reverse("in_1", -500);
+    sales.reverse("in_2", refunded(500));
+    sales.reverse("in_1", refunded(-500));
 
-    assert_eq!((taken(&sales), sales.all()[0].reversed), (vec![0], 0));
+    assert_eq!((taken(&sales), total_of(&sales.all()[0])), (vec![0], 0));
 }
 
 #[test]
@@ -308,7 +320,7 @@ fn sales_of_the_same_second_are_undone_in_the_order_of_their_numbers() {
     // Number 10 is later than number 9 although its text sorts before.
     let mut sales = sold(vec![numbered(1, "A-10"), numbered(2, "A-9")], 0);
 
-    sales.reverse("in_2", 1_000);
+    sales.reverse("in_2", refunded(1_000));
 
     assert_eq!(taken(&sales), [100, 0]);
 }
@@ -333,5 +345,95 @@ fn only_plans_and_packs_that_cost_or_grant_something_are_purchases() {
     ] {
         let part = part(kind, "pot", money, credits, None);
         assert_eq!(part.is_purchase(), is_purchase, "{part:?}");
+    }
+}
+
+/// What a credit note decides: its parts by their pots, tax, and cents that it does not name.
+fn note(parts: &[(&str, i64)], tax: i64, other: i64) -> CreditNote {
+    let named = |(pot, cents): &(&str, i64)| NotedPart { pot: (*pot).to_owned(), cents: *cents };
+    let parts = parts.iter().map(named).collect();
+    CreditNote { parts, tax, other, ..CreditNote::default() }
+}
+
+/// The same, its money being a part of the refund `re_1`.
+fn of_refund(cents: i64, note: CreditNote) -> CreditNote {
+    CreditNote { refunds: refunded(cents).reversals, ..note }
+}
+
+/// An invoice for a month of a plan at 4,900 cents, slots at 6,000, and tax of 1,090.
+fn month_with_slots() -> Sale {
+    let plan = part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1));
+    let slots = part(PartKind::Slot, "slot:1", 6_000, 0, None);
+    Sale { tax: 1_090, ..sale(1, 11_990, vec![plan, slots]) }
+}
+
+#[test]
+fn a_credit_note_decides_how_its_money_divides_and_the_rest_is_in_proportion_to_what_it_left() {
+    let both = [("plan:1", 4_900), ("slot:1", 6_000)];
+    for (what, cents, notes, expected) in [
+        ("no note", 1_199, vec![], ([490, 600], 0)),
+        ("tax", 1_090, vec![of_refund(1_090, note(&[], 1_090, 0))], ([0, 0], 0)),
+        ("slots", 6_000, vec![of_refund(6_000, note(&both[1..], 0, 0))], ([0, 6_000], 0)),
+        ("the plan", 4_900, vec![of_refund(4_900, note(&both[..1], 0, 0))], ([4_900, 0], 0)),
+        ("a half of it", 5_995, vec![of_refund(5_995, note(&both, 1_090, 0))], ([2_450, 3_000], 0)),
+        (
+            "a part of a refund",
+            5_900,
+            vec![of_refund(1_900, note(&[("plan:1", 1_900)], 1_090, 0))],
+            ([1_207 + 1_464, 2_379], 0),
+        ),
+        ("nothing named", 1_199, vec![of_refund(1_199, note(&[], 0, 1_199))], ([490, 600], 0)),
+        (
+            "more than the part cost",
+            9_000,
+            vec![of_refund(9_000, note(&[("slot:1", 9_000)], 0, 0))],
+            ([2_454, 6_000], 0),
+        ),
+        (
+            "all of the money",
+            11_990,
+            vec![of_refund(6_000, note(&both[1..], 0, 0))],
+            ([4_900, 6_000], 0),
+        ),
+        (
+            "another refund",
+            1_199,
+            vec![CreditNote {
+                refunds: vec![RefundedMoney { id: "re_2".to_owned(), cents: 6_000 }],
+                ..note(&both[1..], 0, 0)
+            }],
+            ([490, 600], 0),
+        ),
+        (
+            "the balance",
+            0,
+            vec![CreditNote { credited: 6_000, ..note(&both[1..], 0, 0) }],
+            ([0, 6_000], 0),
+        ),
+        (
+            "the balance and a refund",
+            2_000,
+            vec![CreditNote { credited: 2_900, ..of_refund(2_000, note(&both[..1], 0, 0)) }],
+            ([4_900, 0], 0),
+        ),
+        (
+            "two notes",
+            4_900,
+            vec![
+                of_refund(2_000, note(&[("plan:1", 2_000)], 0, 0)),
+                of_refund(2_900, note(&[("slot:1", 2_900)], 0, 0)),
+            ],
+            ([2_000, 2_900], 0),
+        ),
+    ] {
+        let reversals = refunded(cents).reversals;
+        let back = MoneyBack { reversals, notes };
+        let divided = Sale { back, ..month_with_slots() }.divided();
+
+        assert_eq!(
+            (divided.parts.as_slice(), divided.carried),
+            (&expected.0[..], expected.1),
+            "{what}"
+        );
     }
 }

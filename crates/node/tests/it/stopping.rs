@@ -65,17 +65,17 @@ async fn a_stop_ends_uploads_streams_exports_and_calls_of_pages_and_charges_none
     on_stage(GAMMA, SETTINGS, endless, async |mut stage| {
         let member = stage.app.member("ada@example.com").await;
         stage.app.grant(&member.customer, CREDITS).await;
-        let own = stage.app.with_key(&member.customer.key);
+        let before = stage.app.with_key(&member.customer.key);
         let import = json!({"creator_id": "bea", "platform": GAMMA, "auth": auth(GAMMA)});
-        assert_eq!(own.post("/v1/connect/import", &import).await.status, 201);
+        assert_eq!(before.post("/v1/connect/import", &import).await.status, 201);
         let browser = stage.app.browser_of(&member).await;
         let page = browser.open(&format!("{EXPLORER}?account=bea&route=GET+chats")).await;
         let export = json!({"dataset": "subscribers", "fmt": "csv", "max_rows": 10});
         let begun = stage.client.post(&format!("/v1/{}/exports", stage.account), &export).await;
         assert_eq!(begun.status, 201, "{}", begun.text());
         let callers = begin_calls(&stage).await;
-        let shown =
-            tokio::spawn(async move { browser.submit(&page, EXPLORER, &[]).await.status() });
+        let mut shown = tokio::task::JoinSet::new();
+        shown.spawn(async move { browser.submit(&page, EXPLORER, &[]).await.status() });
         seen(&stage, "chats").await;
         seen(&stage, "subscri").await;
 
@@ -83,7 +83,7 @@ async fn a_stop_ends_uploads_streams_exports_and_calls_of_pages_and_charges_none
         drop(callers);
 
         // The page says what happened, or its connection was closed: both are an end.
-        drop(shown.await);
+        drop(shown.join_next().await);
         stage.client = stage.app.with_key(&stage.customer.key);
         let own = stage.app.with_key(&member.customer.key);
         stage.app.settled(&own).await;

@@ -20,15 +20,15 @@ fn text(value: &Value) -> String {
 
 /// The charge of a payment intent at the processor.
 async fn charge_of(app: &TestApp, intent: &str) -> String {
-    let intent = app.at_processor("GET", &format!("payment_intents/{intent}"), "").await;
-    text(&intent["latest_charge"])
+    let read = app.at_processor("GET", &format!("payment_intents/{intent}"), "").await;
+    text(&read["latest_charge"])
 }
 
 /// The payment intent of an invoice at the processor.
 async fn intent_of(app: &TestApp, invoice: &str) -> String {
     let path = format!("invoices/{invoice}?expand[]=payments");
-    let invoice = app.at_processor("GET", &path, "").await;
-    text(&invoice["payments"]["data"][0]["payment"]["payment_intent"])
+    let read = app.at_processor("GET", &path, "").await;
+    text(&read["payments"]["data"][0]["payment"]["payment_intent"])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use store::unmatched::UnmatchedMoney;
 
 use super::{asked, assert_clean, done};
-use test_service::processor::{PACK_CREDITS, balance};
+use test_service::processor::{PACK_CREDITS, balance, bookings};
 use test_service::subscriber::GOOD_CARD;
 use test_service::{Client, TestApp, with_app};
 
@@ -32,9 +32,91 @@ async fn a_refund_may_leave_the_customer_its_credits() {
             assert_eq!(refunded[field], preview[field], "{field}");
         }
         assert_eq!((&refunded["balance"], &refunded["debt"]), (&json!(PACK_CREDITS - 1), &json!(0)));
-        assert_eq!(again["applied"], false);
+        assert_eq!(refunded["credits_taken"], 0);
+        assert_eq!((&preview["lots"], &refunded["lots"]), (&json!([]), &json!([])));
+        // A repetition moves no money and says what the customer kept.
+        assert_eq!((&again["applied"], &again["amount_cents"]), (&json!(false), &json!(0)));
+        assert_eq!((&again["credits_kept"], &again["balance"]), (&json!(PACK_CREDITS), &json!(PACK_CREDITS - 1)));
         assert_eq!(balance(&client).await, PACK_CREDITS - 1);
+        // The refund fails at the bank: the credits are there once.
+        let id = refunded["refund_id"].as_str().unwrap();
+        app.control(&format!("refunds/{id}/settle"), json!({"succeeded": false})).await;
+        app.deliver().await;
+        assert_eq!(balance(&client).await, PACK_CREDITS - 1);
+        assert_eq!(bookings(&client).await.iter().filter(|(kind, _)| kind == "adjustment").count(), 0);
         assert_clean(&app, "a refund that keeps the credits").await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_refund_grants_nothing_of_what_an_earlier_one_took_and_leaves_the_end_of_the_lot() {
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[credits.expiry]\npack_days = 10\n").await;
+    let client = app.with_key(&app.customer(0).await.key);
+    let begun = app.begin_checkout(&client).await;
+    let intent = app.pay_page(&begun.session, GOOD_CARD).await;
+    app.deliver().await;
+    let lots = async || client.get("/v1/billing").await.json()["lots"].clone();
+    let end = lots().await[0]["expires_at"].clone();
+    app.refund(&intent, 300).await;
+    app.deliver().await;
+    assert_eq!(balance(&client).await, PACK_CREDITS - 1_500);
+    let refund = |credits: &str, dry_run: bool| json!({"command": "refund_order", "order": begun.order, "credits": credits, "dry_run": dry_run});
+
+    let taking = done(&app, refund("take", true)).await;
+    let keeping = done(&app, refund("keep", true)).await;
+    let kept = done(&app, refund("keep", false)).await;
+    app.deliver().await;
+
+    assert_eq!((&taking["credits_taken"], &taking["credits_kept"]), (&json!(3_500), &json!(0)));
+    let lot = lots().await[0].clone();
+    assert_eq!(taking["lots"], json!([{"lot_id": lot["lot_id"], "credits": -3_500}]));
+    for done in [&keeping, &kept] {
+        assert_eq!(
+            (&done["credits_taken"], &done["credits_kept"]),
+            (&json!(0), &json!(3_500)),
+            "{done}"
+        );
+        assert_eq!(
+            (&done["balance"], &done["amount_cents"]),
+            (&json!(3_500), &json!(700)),
+            "{done}"
+        );
+    }
+    assert_eq!((&lot["left"], &lot["expires_at"]), (&json!(3_500), &end));
+    app.advance_seconds(11 * 86_400);
+    app.running().expire_credits().await;
+    let again = done(&app, refund("keep", false)).await;
+    assert_eq!((&again["applied"], &again["balance"]), (&json!(false), &json!(0)));
+    assert_clean(&app, "a kept refund of a pack with an end").await;
+    app.end().await;
+}
+
+/// A part that went back before does not stand for the whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settling_a_payment_gives_back_what_an_earlier_refund_left_of_it() {
+    with_app(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let stray = stray_payment(&app, &client).await;
+        let intent = stray.as_str().unwrap();
+        app.refund(intent, 400).await;
+        let settle = json!({
+            "command": "settle_unmatched", "object": stray, "note": "not ours", "refund": true,
+        });
+
+        let settled = done(&app, settle.clone()).await;
+        let again = done(&app, settle).await;
+
+        let all = app.at_processor("GET", &format!("refunds?payment_intent={intent}"), "").await;
+        let all = all["data"].as_array().unwrap();
+        assert_eq!(all.iter().map(|one| one["amount"].as_i64().unwrap()).sum::<i64>(), 999);
+        assert_eq!((all.len(), &all[0]["id"]), (2, &settled["refund_id"]));
+        assert_eq!(
+            (&again["applied"], &again["refund_id"]),
+            (&json!(false), &settled["refund_id"])
+        );
         app
     })
     .await;

@@ -12,7 +12,7 @@ async fn each_file_is_sent_with_its_type_under_a_name_that_is_made_of_its_conten
     for (path, ending, media_type) in [
         (assets.style_path(), "css", "text/css; charset=utf-8"),
         (assets.script_path(), "js", "text/javascript; charset=utf-8"),
-        (assets.icon_path(), "svg", "image/svg+xml"),
+        (assets.icon_path(), "svg", "image/svg+xml; charset=utf-8"),
     ] {
         let response = assets.respond(path.strip_prefix("/assets/").unwrap()).unwrap();
 

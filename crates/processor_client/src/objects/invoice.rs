@@ -50,6 +50,12 @@ pub struct ProcessorInvoice {
     /// What of it was paid.
     #[serde(default, deserialize_with = "or_default")]
     pub amount_paid: i64,
+    /// By how much credit notes made it ask for less, before it was paid.
+    #[serde(default, deserialize_with = "or_default")]
+    pub pre_payment_credit_notes_amount: i64,
+    /// What credit notes say went back after it was paid.
+    #[serde(default, deserialize_with = "or_default")]
+    pub post_payment_credit_notes_amount: i64,
     /// The sum of the lines before discounts and tax; negative when more is given back than is
     /// sold.
     #[serde(default, deserialize_with = "or_default")]
@@ -215,6 +221,11 @@ impl ProcessorInvoice {
     /// one that is paid: what is paid for stands on the lines.
     pub const fn period(&self) -> LinePeriod {
         LinePeriod { start: self.period_start, end: self.period_end }
+    }
+
+    /// Whether a credit note was issued that counts.
+    pub const fn has_credit_notes(&self) -> bool {
+        self.pre_payment_credit_notes_amount != 0 || self.post_payment_credit_notes_amount != 0
     }
 
     /// Whether it is paid, also when there was nothing to pay.

@@ -5,6 +5,7 @@
 mod balance;
 mod cards;
 mod checkout;
+mod credit_note;
 mod discount;
 mod event;
 mod history;
@@ -26,6 +27,7 @@ pub use checkout::{
     CheckoutLineItem, CheckoutSession, PaymentStatus, PortalConfiguration, PortalFeature,
     PortalFeatures, PortalSession, SessionStatus, SetupIntent, TotalDetails,
 };
+pub use credit_note::{CreditNote, CreditNoteLine, CreditNoteStatus, NoteRefund};
 pub use discount::{AppliedDiscount, DiscountCoupon};
 pub use event::{MalformedEvent, ProcessorEvent};
 pub use history::{
@@ -113,6 +115,8 @@ identified!(
     PaymentRefund,
     PaymentDispute,
     EarlyFraudWarning,
+    CreditNote,
+    CreditNoteLine,
     ProcessorSubscription,
     SubscriptionItem,
     ProcessorPrice,

@@ -75,6 +75,7 @@ async fn every_list_takes_the_same_filters() {
         customer: Some("cus_1"),
         subscription: Some("sub_1"),
         payment_intent: Some("pi_1"),
+        invoice: None,
         status: Some("open"),
         created_from: Some(-1),
         after: Some("x_9"),

@@ -81,7 +81,7 @@ async fn an_image_is_sent_as_a_drawing() {
 
         assert_eq!(
             (image.status, &image.headers["content-type"]),
-            (200, &"image/svg+xml".parse().unwrap())
+            (200, &"image/svg+xml; charset=utf-8".parse().unwrap())
         );
         assert!(image.text.contains("<svg"), "{name}");
         assert!(!image.text.contains("<script"), "{name}");

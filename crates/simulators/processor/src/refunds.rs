@@ -53,6 +53,11 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("refund", &id, "id").cloned()
 }
 
+/// Refunds an amount for a credit note; returns the id of the refund.
+pub(super) fn of_note(store: &mut ObjectStore, charge: &Value, amount: i64) -> String {
+    make(store, charge, (amount, Value::Null, json!({})))
+}
+
 /// Refunds an amount; returns the id of the refund.
 fn make(
     store: &mut ObjectStore,

@@ -189,7 +189,11 @@ const ROUTES: &[ApiRoute] = &[
     post("quotes/{}/accept", &[], quotes::accept),
     post("quotes/{}/cancel", &[], quotes::cancel),
     post("credit_notes", &[credit_notes::PARAMS], credit_notes::create),
+    get("credit_notes", &[LIST, &["customer", "invoice"]], credit_notes::list),
+    get("credit_notes/preview", &[credit_notes::PARAMS], credit_notes::preview),
+    get("credit_notes/preview/lines", &[LIST, credit_notes::PARAMS], credit_notes::preview_lines),
     get("credit_notes/{}", &[], credit_notes::retrieve),
+    get("credit_notes/{}/lines", &[LIST], credit_notes::list_lines),
     post("credit_notes/{}", &[&["memo?"], METADATA], credit_notes::update),
     post("credit_notes/{}/void", &[], credit_notes::void),
     get(

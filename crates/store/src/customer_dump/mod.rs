@@ -1,6 +1,7 @@
 //! Everything that is stored about one customer, table by table and page by page. Secrets, hashes
 //! of secrets and sealed values are not among the columns.
 
+mod csv_tables;
 mod tables;
 
 use domain::id::CustomerId;
@@ -10,7 +11,8 @@ use serde_json::{Map, Value};
 use crate::sql::{SqlRow, SqlValue};
 use crate::{Store, StoreError, calls};
 
-pub use tables::{CALL_TOTALS, CALLS, LEDGER, TABLES};
+pub use csv_tables::{CALL_TOTALS, CALLS, LEDGER};
+pub use tables::TABLES;
 
 /// How a column's values are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

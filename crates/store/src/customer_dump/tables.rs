@@ -3,81 +3,6 @@
 use super::DumpedKind::{Int, Json, Text, Time};
 use super::{DumpedOrder, DumpedTable};
 
-/// The calls, which become a csv file.
-pub const CALLS: DumpedTable = DumpedTable {
-    name: "calls",
-    source: "select * from calls where customer_id = $1",
-    columns: &[
-        ("id", Text),
-        ("held_at", Time),
-        ("key_id", Text),
-        ("creator_id", Text),
-        ("platform", Text),
-        ("method", Text),
-        ("path", Text),
-        ("route", Text),
-        ("status", Int),
-        ("state", Text),
-        ("outcome", Text),
-        ("cost", Int),
-        ("credits", Int),
-        ("request_id", Text),
-        ("resolved_at", Time),
-        ("duration_ms", Int),
-        ("upstream_ms", Int),
-        ("tag", Text),
-    ],
-    order: DumpedOrder::Instants,
-};
-
-/// The totals of calls that retention has summed up, which become a csv file.
-pub const CALL_TOTALS: DumpedTable = DumpedTable {
-    name: "call_totals",
-    source: "
-        select t.*, t.day * 86400000000 as day_at
-        from call_totals t where t.customer_id = $1",
-    columns: &[
-        ("day_at", Time),
-        ("key_id", Text),
-        ("creator_id", Text),
-        ("platform", Text),
-        ("method", Text),
-        ("route", Text),
-        ("tag", Text),
-        ("outcome", Text),
-        ("calls", Int),
-        ("credits", Int),
-        ("ok", Int),
-    ],
-    order: DumpedOrder::DayThen(&[
-        "key_id",
-        "creator_id",
-        "platform",
-        "method",
-        "route",
-        "tag",
-        "outcome",
-    ]),
-};
-
-/// The ledger, which becomes a csv file.
-pub const LEDGER: DumpedTable = DumpedTable {
-    name: "ledger",
-    source: "select * from ledger where customer_id = $1",
-    columns: &[
-        ("id", Text),
-        ("at", Time),
-        ("kind", Text),
-        ("amount", Int),
-        ("balance_after", Int),
-        ("debt_after", Int),
-        ("source", Text),
-        ("reference", Text),
-        ("lot_id", Text),
-    ],
-    order: DumpedOrder::Texts(&["id"]),
-};
-
 /// Everything else, in the order of the archive.
 pub const TABLES: &[DumpedTable] = &[
     DumpedTable {
@@ -334,6 +259,7 @@ pub const TABLES: &[DumpedTable] = &[
             ("payment_id", Text),
             ("amount_cents", Int),
             ("state", Text),
+            ("kept", Int),
             ("created_at", Time),
             ("changed_at", Time),
         ],
@@ -355,6 +281,33 @@ pub const TABLES: &[DumpedTable] = &[
             ("changed_at", Time),
         ],
         order: DumpedOrder::Texts(&["id"]),
+    },
+    DumpedTable {
+        name: "credit_notes",
+        source: "select * from credit_notes where customer_id = $1",
+        columns: &[
+            ("id", Text),
+            ("payment_id", Text),
+            ("state", Text),
+            ("tax_cents", Int),
+            ("other_cents", Int),
+            ("unasked_cents", Int),
+            ("credited_cents", Int),
+            ("changed_at", Time),
+        ],
+        order: DumpedOrder::Texts(&["id"]),
+    },
+    DumpedTable {
+        name: "credit_note_parts",
+        source: "select p.* from credit_note_parts p join credit_notes n on n.id = p.note_id where n.customer_id = $1",
+        columns: &[("note_id", Text), ("pot", Text), ("cents", Int)],
+        order: DumpedOrder::Texts(&["note_id", "pot"]),
+    },
+    DumpedTable {
+        name: "credit_note_refunds",
+        source: "select r.* from credit_note_refunds r join credit_notes n on n.id = r.note_id where n.customer_id = $1",
+        columns: &[("note_id", Text), ("refund_id", Text), ("cents", Int)],
+        order: DumpedOrder::Texts(&["note_id", "refund_id"]),
     },
     DumpedTable {
         name: "subscription",

@@ -63,8 +63,8 @@ async fn a_lost_order_is_written_once_and_paid_by_its_payment() {
 
     assert!(matches!(granted, PaymentOutcome::Granted(receipt) if receipt.credits == credits(100)));
     assert!(matches!(repeated, PaymentOutcome::Repeated(_)));
-    let order = orders::find_any(&store, wanted.id).await.unwrap().unwrap();
-    assert_eq!((order.state, order.failure), (OrderState::Paid, None));
+    let stored = orders::find_any(&store, wanted.id).await.unwrap().unwrap();
+    assert_eq!((stored.state, stored.failure), (OrderState::Paid, None));
     let open = unmatched_settlements::list(&store, false, 10).await.unwrap();
     assert_eq!(open, [], "nobody is left to decide about it");
     assert_sound(&store).await;
@@ -110,8 +110,8 @@ async fn a_lost_order_does_not_take_a_key_that_opened_another_order_since() {
         assert_eq!(rebuild(&store, wanted).await.unwrap(), OrderRebuilding::Rebuilt);
     }
 
-    let by = async |hash: [u8; 32]| {
-        orders::find_by_request(&store, caller.customer, &hash).await.unwrap().map(|one| one.id)
+    let by = async |of: [u8; 32]| {
+        orders::find_by_request(&store, caller.customer, &of).await.unwrap().map(|one| one.id)
     };
     assert_eq!((by(hash).await, by([8; 32]).await), (Some(newer.id), Some(free.id)));
     assert_eq!(by([9; 32]).await, None);

@@ -90,7 +90,10 @@ pub(crate) fn reversal<'a>(
         intent,
         amount_cents,
         state,
+        is_kept: false,
+        notes: &[],
         credit_cents: 0,
+        read_at: NOON,
         at: NOON,
     }
 }

@@ -8,7 +8,7 @@ use store::invoices::{self, StoredInvoice};
 use store::order_payments::{self, OrderPayment, OrderReceipt};
 use store::orders::{self, NewOrder, Order, OrderOpening};
 use store::payments::{self, NewPayment, PaymentReceipt};
-use store::{Store, recorded_payments, testing};
+use store::{Store, money_back, recorded_payments, testing};
 
 use crate::payments::{invoice, month, new_order, ordered, paid, payer, refund, taken};
 use crate::support::{NOON, TestCaller, assert_sound, credits, entry, unique};
@@ -66,24 +66,28 @@ async fn a_payment_is_known_by_its_intent_once_it_is_recorded() {
     let order = ordered(&store, &caller, &payer).await;
     let sold = month(30_000, 4_900);
     let known = async |intent: &str| {
-        let source = payments::source_of(&store, intent).await.unwrap();
-        (source, payments::payer_of(&store, intent).await.unwrap())
+        let sale = money_back::sale_paid_by(&store, intent).await.unwrap();
+        sale.map(|sale| (sale.id, sale.source, sale.customer))
     };
     let granted = async |payment: &str| recorded_payments::is_granted(&store, payment).await;
-    assert_eq!(known("pi_1").await, (None, None));
+    assert_eq!(known("pi_1").await, None);
     assert!(!granted("pi_1").await.unwrap());
 
     payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
     payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_2"), &payer, 4_900)).await.unwrap();
 
-    assert_eq!(known("pi_1").await, (Some(PaymentSource::Intent), Some(caller.customer)));
-    assert_eq!(known("pi_2").await, (Some(PaymentSource::Invoice), Some(caller.customer)));
+    let pack = ("pi_1".to_owned(), PaymentSource::Intent, caller.customer);
+    assert_eq!(known("pi_1").await, Some(pack));
+    let month = ("in_1".to_owned(), PaymentSource::Invoice, caller.customer);
+    assert_eq!(known("pi_2").await, Some(month.clone()));
     // An invoice is recorded under its own id, and its money is known by the intent.
-    assert_eq!(known("in_1").await, (None, None));
+    assert_eq!(known("in_1").await, None);
+    let by_id = money_back::sale(&store, "in_1").await.unwrap();
+    assert_eq!(by_id.map(|sale| (sale.id, sale.source, sale.customer)), Some(month));
     assert!(granted("pi_1").await.unwrap() && granted("in_1").await.unwrap());
     assert!(!granted("pi_2").await.unwrap());
     for odd in ["", "%", "pi_", "pi__", "PI_1", "pi_1' or '1'='1"] {
-        assert_eq!(known(odd).await, (None, None), "{odd}");
+        assert_eq!(known(odd).await, None, "{odd}");
         assert!(!granted(odd).await.unwrap(), "{odd}");
     }
 }
@@ -99,7 +103,7 @@ async fn an_unmatched_payment_is_not_recorded() {
 
     assert!(!recorded_payments::is_granted(&store, "pi_1").await.unwrap());
     assert_eq!(recorded_payments::list(&store, NOON.day()).await.unwrap(), []);
-    assert_eq!(payments::payer_of(&store, "pi_1").await.unwrap(), None);
+    assert_eq!(money_back::sale_paid_by(&store, "pi_1").await.unwrap(), None);
     assert_eq!(payments::receipt(&store, order.id).await.unwrap(), None);
 }
 

@@ -3,10 +3,14 @@
 
 use domain::id::EntryId;
 use domain::payment::{OrderState, ReversalKind, ReversalState};
+use domain::sales::{CreditNote, NotedPart, PartKind, RefundedMoney, pot_of_period};
 use store::jobs;
+use store::money_back::ReadNote;
 use store::orders::Order;
-use store::payments;
-use store::reversals::{self, PaymentReversal, RefundableSale, ReversalChange, ReversalEffect};
+use store::payments::{self, SoldPart};
+use store::reversals::{
+    self, PaymentReversal, RefundableSale, ReversalChange, ReversalEffect, SaleNotes,
+};
 use store::{Store, testing, unmatched};
 
 use crate::payments::{
@@ -135,7 +139,7 @@ async fn a_sale_shows_the_money_and_credits_that_are_left_of_it() {
     payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_1"), &payer, 4_900)).await.unwrap();
     let left = async || {
         let sale = sale(&store, "pi_1").await.unwrap();
-        assert_eq!(sale.expires_at, sold.parts[0].expires_at);
+        assert_eq!(sale.granted.whole(), 30_000);
         (sale.left_cents, sale.taken.whole())
     };
     assert_eq!(left().await, (4_900, 0));
@@ -316,5 +320,158 @@ async fn concurrent_refunds_of_one_payment_take_its_credits_once() {
         .sum();
     assert_eq!((sum, available(&store, &caller).await), (100, 0));
     assert_eq!(state_of(&store, &order).await, OrderState::Refunded);
+    assert_sound(&store).await;
+}
+
+/// A refund whose credits are kept.
+fn kept<'a>(id: &'a str, intent: &'a str, cents: i64) -> PaymentReversal<'a> {
+    PaymentReversal { is_kept: true, ..refund(id, intent, cents) }
+}
+
+#[tokio::test]
+async fn a_kept_refund_takes_and_grants_nothing_whatever_the_order_and_if_it_fails() {
+    let store = testing::store().await;
+    let (caller, order) = buyer(&store, "pi_1").await;
+
+    let change = booked(&store, &kept("re_1", "pi_1", 333)).await;
+    assert_eq!((change.taken, change.lots, change.is_news), (credits(0), vec![], true));
+    assert_eq!(figures(&store, &caller).await, (100, 0));
+    booked(&store, &refund("re_2", "pi_1", 666)).await;
+    assert_eq!(figures(&store, &caller).await, (34, 0));
+    assert_eq!(state_of(&store, &order).await, OrderState::Refunded, "all of the money went back");
+    let sale = sale(&store, "pi_1").await.unwrap();
+    assert_eq!((sale.left_cents, sale.granted, sale.taken), (0, credits(100), credits(66)));
+    let failed = PaymentReversal { state: ReversalState::Undone, ..kept("re_1", "pi_1", 333) };
+    assert_eq!(booked(&store, &failed).await.taken, credits(0));
+
+    assert_eq!(figures(&store, &caller).await, (34, 0));
+    assert_eq!(state_of(&store, &order).await, OrderState::Paid);
+    assert_sound(&store).await;
+}
+
+#[tokio::test]
+async fn the_mark_that_was_read_last_decides_whether_credits_are_kept() {
+    let store = testing::store().await;
+    let (caller, _) = buyer(&store, "pi_1").await;
+    let read = |is_kept: bool, second: i64| PaymentReversal {
+        is_kept,
+        read_at: NOON.plus_seconds(second),
+        ..refund("re_1", "pi_1", 999)
+    };
+
+    booked(&store, &read(false, 0)).await;
+    assert_eq!(figures(&store, &caller).await, (0, 0));
+    let marked = booked(&store, &read(true, 10)).await;
+    assert_eq!((marked.taken, marked.is_news), (credits(-100), false));
+    // An event that was read before the mark comes later.
+    let late = reversals::apply(&store, &read(false, 5), &|_| Vec::new()).await.unwrap();
+    assert_eq!(late, ReversalEffect::Unchanged);
+    assert_eq!(figures(&store, &caller).await, (100, 0));
+    booked(&store, &read(false, 20)).await;
+
+    assert_eq!(figures(&store, &caller).await, (0, 0));
+    assert_sound(&store).await;
+}
+
+/// A credit note that names these cents of the month's plan, and others of nothing.
+fn note(id: &str, (plan, other): (i64, i64), more: CreditNote) -> ReadNote {
+    let pot = pot_of_period(PartKind::Plan, "sub_1", NOON.plus_seconds(30 * 86_400));
+    let parts = if plan > 0 { vec![NotedPart { pot, cents: plan }] } else { vec![] };
+    ReadNote { id: id.to_owned(), is_void: false, says: CreditNote { parts, other, ..more } }
+}
+
+fn of_refund(id: &str, cents: i64) -> CreditNote {
+    let refunds = vec![RefundedMoney { id: id.to_owned(), cents }];
+    CreditNote { refunds, ..CreditNote::default() }
+}
+
+#[tokio::test]
+async fn credit_notes_divide_refunds_again_and_the_newest_reading_counts() {
+    let store = testing::store().await;
+    let (caller, payer) = payer(&store).await;
+    let mut sold = month(30_000, 4_900);
+    sold.parts.push(SoldPart {
+        kind: PartKind::Slot,
+        money_cents: 6_000,
+        credits: 0,
+        ..sold.parts[0].clone()
+    });
+    payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_1"), &payer, 10_900)).await.unwrap();
+    let of = async |notes: &[ReadNote], second: i64| {
+        let read = SaleNotes {
+            entry: EntryId::new(NOON, unique()),
+            sale: "in_1",
+            notes,
+            credit_cents: 0,
+            read_at: NOON.plus_seconds(second),
+            at: NOON.plus_seconds(second),
+        };
+        reversals::apply_notes(&store, &read, &|_| Vec::new()).await.unwrap()
+    };
+    booked(&store, &refund("re_1", "pi_1", 6_000)).await;
+    assert_eq!(figures(&store, &caller).await, (30_000 - 16_512, 0));
+    assert!(!slot_money_is_whole(&store).await, "a part of the slots' money went back");
+
+    // A note for something else than the plan.
+    let slots = pot_of_period(PartKind::Slot, "sub_1", NOON.plus_seconds(30 * 86_400));
+    let mut for_slots = note("cn_1", (0, 0), of_refund("re_1", 6_000));
+    for_slots.says.parts = vec![NotedPart { pot: slots, cents: 6_000 }];
+    let change = match of(&[for_slots.clone()], 10).await {
+        ReversalEffect::Booked(change) => *change,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((change.taken, change.is_news), (credits(-16_512), false));
+    assert_eq!(of(&[for_slots.clone()], 20).await, ReversalEffect::Unchanged);
+    assert_eq!(figures(&store, &caller).await, (30_000, 0));
+    // Half of the plan goes to the customer's balance.
+    let credited = CreditNote { credited: 2_450, ..CreditNote::default() };
+    of(&[for_slots.clone(), note("cn_2", (2_450, 0), credited)], 30).await;
+    assert_eq!(figures(&store, &caller).await, (15_000, 0));
+    assert_sound(&store).await;
+    // Voided once, a note does not come back, also if an older reading arrives later.
+    let void = ReadNote { is_void: true, ..for_slots.clone() };
+    of(&[void], 40).await;
+    let left = figures(&store, &caller).await;
+    assert!(left.0 < 15_000, "{left:?}");
+    assert_eq!(of(&[for_slots], 50).await, ReversalEffect::Unchanged);
+    assert_eq!(figures(&store, &caller).await, left);
+    assert_eq!(
+        of(&[], 60).await,
+        ReversalEffect::Unchanged,
+        "a reading without notes changes nothing"
+    );
+    assert_sound(&store).await;
+}
+
+async fn slot_money_is_whole(store: &Store) -> bool {
+    let end = NOON.plus_seconds(30 * 86_400);
+    store::sales::slot_money_is_whole(store, "sub_1", end).await.unwrap()
+}
+
+#[tokio::test]
+async fn slots_whose_money_a_note_returned_are_not_credited_again() {
+    let store = testing::store().await;
+    let (_, payer) = payer(&store).await;
+    let mut sold = month(30_000, 4_900);
+    sold.parts[0] = SoldPart { kind: PartKind::Slot, credits: 0, ..sold.parts[0].clone() };
+    payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_1"), &payer, 4_900)).await.unwrap();
+    assert!(slot_money_is_whole(&store).await);
+    let credited = CreditNote { credited: 100, ..CreditNote::default() };
+    let notes = [note("cn_1", (0, 100), credited)];
+    let read = SaleNotes {
+        entry: EntryId::new(NOON, unique()),
+        sale: "in_1",
+        notes: &notes,
+        credit_cents: 0,
+        read_at: NOON,
+        at: NOON,
+    };
+
+    reversals::apply_notes(&store, &read, &|_| Vec::new()).await.unwrap();
+
+    assert!(!slot_money_is_whole(&store).await);
+    let unknown = SaleNotes { sale: "in_2", ..read };
+    let effect = reversals::apply_notes(&store, &unknown, &|_| Vec::new()).await.unwrap();
+    assert_eq!(effect, ReversalEffect::Unchanged);
     assert_sound(&store).await;
 }

@@ -5,7 +5,7 @@
     reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_service::member::PASSWORD;
@@ -91,7 +91,7 @@ async fn a_network_over_its_limit_is_refused_and_others_are_not_affected() {
     for _ in 0..3 {
         assert_eq!(from("203.0.113.7").get("/v1/platforms").await.status, 200);
     }
-    let asked = Instant::now();
+    let asked = tokio::time::Instant::now();
     let fourth = from("203.0.113.7").get("/v1/platforms").await;
 
     assert_eq!(failure(&fourth), refused());

@@ -359,16 +359,18 @@ async fn sessions_of_a_customer_share_their_idempotency_keys() {
 async fn responses_of_logins_and_password_changes_are_not_stored() {
     with_app(async |app| {
         let member = app.member("ada@example.com").await;
-        let login = json!({"email": member.email, "password": test_service::member::PASSWORD});
+        let login = json!({"email": member.email, "password": PASSWORD});
         let anonymous = keyed(&app.anonymous());
-        let (one, other) =
-            (anonymous.post("/v1/auth/login", &login).await, anonymous.post("/v1/auth/login", &login).await);
+        let (one, other) = (
+            anonymous.post("/v1/auth/login", &login).await,
+            anonymous.post("/v1/auth/login", &login).await,
+        );
         assert_eq!((one.status, other.status), (200, 200));
         assert_ne!(one.cookie(), other.cookie());
 
         let browser = keyed(&app.anonymous().with_session(&one.cookie()));
         let change = json!({
-            "current_password": test_service::member::PASSWORD, "new_password": "another long password",
+            "current_password": PASSWORD, "new_password": "another long password",
         });
         let changed = browser.post("/v1/auth/password", &change).await;
         let repeated = browser.post("/v1/auth/password", &change).await;

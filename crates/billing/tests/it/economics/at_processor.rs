@@ -111,16 +111,32 @@ impl World {
         "200".to_owned()
     }
 
-    pub(super) async fn refund(&mut self, sale: &str, cents: i64, name: &str) -> String {
-        let intent = self.intent_of(sale).await;
-        let form = format!("payment_intent={intent}&amount={cents}");
+    pub(super) async fn refund(&mut self, event: &Value) -> String {
+        let intent = self.intent_of(event["id"].as_str().unwrap()).await;
+        let mut form = format!("payment_intent={intent}&amount={}", event["cents"]);
+        if event["keep"] == true {
+            form.push_str("&metadata[creator_gateway_credits]=keep");
+        }
         let reply = self.try_at_processor("POST", "refunds", &form).await;
         if reply.status != 200 {
             return "422 more_than_paid".to_owned();
         }
-        let id = reply.json()["id"].as_str().unwrap().to_owned();
-        self.reversals.insert(name.to_owned(), Reversal::Refund(id));
+        let name = event["ref"].as_str().unwrap();
+        self.refunded(name, reply.json()["id"].as_str().unwrap());
         "200".to_owned()
+    }
+
+    /// Remembers a refund that was made.
+    pub(super) fn refunded(&mut self, name: &str, id: &str) {
+        self.refunds.insert(name.to_owned(), id.to_owned());
+        self.reversals.insert(name.to_owned(), Reversal::Refund(id.to_owned()));
+    }
+
+    /// Marks a refund as one whose credits are kept, or removes the mark.
+    pub(super) async fn keep(&self, name: &str, kept: bool) {
+        let mark = if kept { "keep" } else { "" };
+        let form = format!("metadata[creator_gateway_credits]={mark}");
+        self.app.at_processor("POST", &format!("refunds/{}", self.refunds[name]), &form).await;
     }
 
     pub(super) async fn dispute(&mut self, sale: &str, name: &str) -> String {

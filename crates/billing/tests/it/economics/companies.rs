@@ -43,8 +43,14 @@ fn with_tax(scenario: &Scenario, catalogue: &Catalogue, off: Option<i64>) -> Opt
 async fn every_scenario_agrees_with_tax_codes_and_pack_invoices() {
     let (catalogue, scenarios) = vectors();
     let every = store::testing::samples(5, 1);
-    let companies: Vec<Scenario> =
-        scenarios.iter().step_by(every).map(|one| as_company(one, &catalogue)).collect();
+    // With automatic tax the processor computes the tax of a credit note itself.
+    let without_notes = |one: &&Scenario| one.steps.iter().all(|step| step.what() != "note");
+    let companies: Vec<Scenario> = scenarios
+        .iter()
+        .filter(without_notes)
+        .step_by(every)
+        .map(|one| as_company(one, &catalogue))
+        .collect();
     if let Some((_, told)) = all(companies, &catalogue).await {
         panic!("differs from the model:\n{told}");
     }

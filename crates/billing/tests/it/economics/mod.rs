@@ -15,6 +15,7 @@ mod companies;
 mod compare;
 mod interrupted;
 mod look;
+mod notes;
 mod play;
 mod purchases;
 mod sales;

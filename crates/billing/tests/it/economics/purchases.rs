@@ -47,11 +47,11 @@ impl World {
         let mut pay = json!({"card": card, "authenticate": true});
         let percent = off.as_i64().filter(|percent| *percent > 0);
         match (self.selling, percent) {
-            (Selling::Plain, Some(percent)) => {
+            (Selling::Plain | Selling::WithInvoices, Some(percent)) => {
                 pay["percent_off"] = json!(percent);
                 pay["duration"] = json!("forever");
             }
-            (Selling::Plain, None) => {}
+            (Selling::Plain | Selling::WithInvoices, None) => {}
             (Selling::ToCompanies, percent) => self.enter_details(&mut pay, percent).await,
         }
         let paid = self.try_control(&format!("checkout/{session}/pay"), &pay).await;

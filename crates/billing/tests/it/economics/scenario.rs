@@ -29,6 +29,8 @@ pub(super) struct Scenario {
 pub(super) enum Selling {
     /// As by default.
     Plain,
+    /// With an invoice for each pack.
+    WithInvoices,
     /// With automatic tax, tax ids, promotion codes and invoices for packs.
     ToCompanies,
 }
@@ -38,6 +40,7 @@ impl Selling {
     pub(super) const fn configuration(self) -> &'static str {
         match self {
             Self::Plain => "",
+            Self::WithInvoices => "[billing]\npack_invoices = true\n",
             Self::ToCompanies => {
                 "[billing]\npromotion_codes = true\npack_invoices = true\n\
                  [billing.tax]\nautomatic = true\nbilling_address = true\ntax_ids = true\n"
@@ -76,7 +79,11 @@ impl Scenario {
         let retries = own.unwrap().iter().map(|after| after.as_i64().unwrap()).collect();
         let steps = one["steps"].as_array().unwrap().iter().map(Step::read).collect();
         let name = one["name"].as_str().unwrap().to_owned();
-        Self { name, retries, steps, selling: Selling::Plain }
+        let steps: Vec<Step> = steps;
+        let has = |what: &str| steps.iter().any(|step| step.what() == what);
+        let selling =
+            if has("note") && has("buy_pack") { Selling::WithInvoices } else { Selling::Plain };
+        Self { name, retries, steps, selling }
     }
 
     /// Only its events, as input for the model.

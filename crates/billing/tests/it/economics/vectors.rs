@@ -114,4 +114,42 @@ scenarios! {
     plan_retired
     plan_edited_grandfathered
     anchor_on_the_31st
+    kept_refund_takes_nothing
+    kept_refund_after_a_partial_one
+    kept_refund_before_a_partial_one
+    kept_refund_fails
+    kept_refund_of_spent_credits
+    kept_refund_then_dispute
+    kept_afterwards
+    kept_refund_heard_before_the_payment
+    kept_refund_of_a_month
+    kept_refund_of_slots_is_not_credited_again
+    kept_refund_stops_top_up
+    note_for_tax_alone
+    note_for_all_but_tax
+    note_for_slots_alone
+    note_for_the_plan_alone
+    refund_without_a_note
+    note_after_its_refund
+    note_of_spent_credits_returns_them
+    note_whose_refund_is_kept
+    note_whose_refund_fails
+    note_for_part_of_a_refund
+    note_then_all_of_the_money
+    note_and_then_a_dispute
+    note_for_nothing_in_particular
+    note_for_a_discounted_line
+    note_for_the_base_undoes_the_upgrade
+    note_for_an_upgrade
+    note_to_the_balance
+    note_to_the_balance_for_slots
+    note_of_what_credit_paid
+    note_outside_of_the_processor
+    note_divided_over_three_ways
+    note_for_slots_that_were_credited
+    note_of_an_open_invoice
+    note_of_an_open_invoice_for_slots
+    note_of_an_open_invoice_voided
+    note_of_all_of_an_open_invoice
+    notes_above_the_invoice
 }

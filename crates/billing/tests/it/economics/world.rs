@@ -42,6 +42,10 @@ pub(super) struct World {
     pub(super) sales: Vec<Sale>,
     /// Refunds and disputes, by the model's name for each.
     pub(super) reversals: BTreeMap<String, Reversal>,
+    /// The ids of refunds, also of undone ones, by the model's name for each.
+    pub(super) refunds: BTreeMap<String, String>,
+    /// The ids of credit notes, by the model's name for each.
+    pub(super) notes: BTreeMap<String, String>,
     /// The processor's prices that were read so far.
     pub(super) prices: BTreeMap<String, Value>,
     /// The plans as currently configured.
@@ -100,6 +104,8 @@ impl World {
             payer: None,
             sales: Vec::new(),
             reversals: BTreeMap::new(),
+            refunds: BTreeMap::new(),
+            notes: BTreeMap::new(),
             prices: BTreeMap::new(),
             plans,
             sent: BTreeSet::new(),

@@ -109,6 +109,14 @@ fn intent_of(store: &mut ObjectStore, invoice: &Value) -> String {
     intent
 }
 
+/// The payment of an open invoice is for another amount now.
+pub(super) fn ask_for(store: &mut ObjectStore, id: &str, amount: i64) {
+    let payment = store.all("invoice_payment").find(|payment| text(payment, "invoice") == id);
+    let Some(payment) = payment.cloned() else { return };
+    store.change(text(&payment, "id"), |payment| set(payment, "amount_requested", amount));
+    store.change(text(&payment, "payment.payment_intent"), |intent| set(intent, "amount", amount));
+}
+
 /// The intent of an invoice has succeeded.
 pub(crate) fn paid_by(store: &mut ObjectStore, intent: &Value) {
     let id = text(intent, "_.invoice").to_owned();

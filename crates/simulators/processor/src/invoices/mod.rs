@@ -1,6 +1,7 @@
 //! Invoices: the price of a subscription, its collection, and its outcome.
 
 mod collect;
+mod credited;
 mod draft;
 mod lines;
 mod make;
@@ -10,6 +11,7 @@ mod preview;
 use serde_json::Value;
 
 pub(super) use collect::{CollectionOutcome, collect, paid_by, prepare};
+pub(super) use credited::{credit, settle_credited};
 pub(super) use draft::{
     ITEM_PARAMS, PARAMS as DRAFT_PARAMS, UPDATE_PARAMS, create, create_item, delete, delete_item,
     finalize, mark_uncollectible, retrieve_item, send, update,

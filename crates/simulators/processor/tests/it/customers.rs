@@ -326,7 +326,7 @@ async fn customers_are_found_by_metadata_until_they_are_deleted() {
     shop.delete(&format!("customers/{}", id(&made))).await;
     let gone = shop.read(&search("metadata['customer_id']:'cus_1'")).await;
 
-    let ids = |page: &serde_json::Value| page["data"].as_array().unwrap().len();
+    let ids = |page: &Value| page["data"].as_array().unwrap().len();
     assert_eq!((ids(&found), ids(&by_email), ids(&gone)), (1, 1, 0));
     assert_eq!(found["data"][0]["id"], made["id"]);
     assert_eq!(shop.get(&search("status:'active'")).await.status, 400);

@@ -398,7 +398,7 @@ async fn a_credit_note_lowers_what_is_due_until_it_is_voided() {
         "credit_notes",
         &[
             ("amount=100", "parameter_missing", "invoice"),
-            (&format!("{of}&amount=100"), "", "invoice"),
+            (&format!("{of}&amount=100"), "", "refund_amount"),
         ],
     )
     .await;
@@ -416,7 +416,7 @@ async fn a_credit_note_is_for_a_part_of_what_is_due() {
         &shop,
         "credit_notes",
         &[
-            (&of, "", "amount"),
+            (&of, "parameter_missing", "amount"),
             (&format!("{of}&amount=0"), "", "amount"),
             (&format!("{of}&amount=901"), "", "amount"),
             (&format!("{of}&amount=900&reason=mood"), "", "reason"),

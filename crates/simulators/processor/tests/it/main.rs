@@ -13,6 +13,7 @@ mod checkout;
 mod checks;
 mod companies;
 mod coupons;
+mod credit_notes;
 mod customers;
 mod discounts;
 mod endpoints;

@@ -4,6 +4,7 @@
 //! twice.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ struct Player {
     sales: Vec<Sale>,
     /// Refunds and disputes by their names in the scenario.
     reversals: BTreeMap<String, Reversal>,
+    /// Credit notes by their names in the scenario: the sale and the note.
+    notes: BTreeMap<String, (String, String)>,
     /// The state after the previous step.
     before: Value,
 }
@@ -42,6 +45,8 @@ struct Sale {
     pack: Option<(String, i64, i64, i64)>,
     /// Cents that went back, according to the model.
     reversed: i64,
+    /// Cents that credit notes took off other than by refunds.
+    credited: i64,
 }
 
 enum Reversal {
@@ -88,6 +93,7 @@ impl Player {
             subscription: None,
             sales: Vec::new(),
             reversals: BTreeMap::new(),
+            notes: BTreeMap::new(),
             before: json!({"status": "none"}),
         };
         for (plan, terms) in catalogue["plans"].as_object().unwrap() {
@@ -132,6 +138,8 @@ impl Player {
     async fn invoices(&self) -> Vec<Value> {
         let path = format!("invoices?customer={}&limit=100", self.customer);
         let mut read = all(&self.shop.read(&path).await).to_vec();
+        // The model knows packs by their payments.
+        read.retain(|invoice| invoice["billing_reason"] != "manual");
         read.reverse();
         read
     }
@@ -182,7 +190,7 @@ impl Player {
     async fn note_invoices(&mut self) {
         for invoice in self.invoices().await {
             if !self.sales.iter().any(|sale| sale.id == id(&invoice)) {
-                self.sales.push(Sale { id: id(&invoice), pack: None, reversed: 0 });
+                self.sales.push(Sale { id: id(&invoice), pack: None, reversed: 0, credited: 0 });
             }
         }
     }
@@ -226,6 +234,9 @@ impl Player {
                 assert_eq!(status == 200, answer == "200", "{what}: {status}");
             }
             "refund" | "dispute" => self.reverse(step).await,
+            "keep" => self.keep(text(step, "ref"), step["kept"] == true).await,
+            "note" => self.note(step).await,
+            "void_note" => self.void_note(step).await,
             "undo" => {
                 self.undo(text(step, "ref")).await;
                 self.withdraw(step).await;
@@ -279,7 +290,7 @@ impl Player {
     async fn buy_pack(&mut self, step: &Value) {
         let (pack, count) = (text(step, "pack"), step["count"].as_i64().unwrap_or(1));
         let form = format!(
-            "mode=payment&line_items[0][price_data][currency]=usd&line_items[0][price_data][unit_amount]={}\
+            "mode=payment&invoice_creation[enabled]=true&line_items[0][price_data][currency]=usd&line_items[0][price_data][unit_amount]={}\
              &line_items[0][price_data][product_data][name]={pack}&line_items[0][quantity]={count}{}",
             self.packs[pack],
             self.coupon(step).await
@@ -291,7 +302,7 @@ impl Player {
             let bought =
                 (pack.to_owned(), count, cents("amount_subtotal"), cents("amount_discount"));
             let intent = text(&session, "payment_intent").to_owned();
-            self.sales.push(Sale { id: intent, pack: Some(bought), reversed: 0 });
+            self.sales.push(Sale { id: intent, pack: Some(bought), reversed: 0, credited: 0 });
         }
     }
 
@@ -309,7 +320,7 @@ impl Player {
             );
             let intent = id(&self.shop.done("payment_intents", &form).await);
             let line = (pack.to_owned(), count, cents, 0);
-            self.sales.push(Sale { id: intent, pack: Some(line), reversed: 0 });
+            self.sales.push(Sale { id: intent, pack: Some(line), reversed: 0, credited: 0 });
         }
     }
 
@@ -435,7 +446,7 @@ impl Player {
             .filter(|invoice| all(&invoice["lines"]).iter().any(|one| is_slot(&one)));
         mine.all(|invoice| {
             let sale = self.sales.iter().find(|sale| sale.id == id(invoice)).unwrap();
-            invoice["status"] == "paid" && sale.reversed == 0
+            invoice["status"] == "paid" && sale.reversed == 0 && sale.credited == 0
         })
     }
 
@@ -451,7 +462,134 @@ impl Player {
             let made = if refund { Reversal::Refund(made) } else { Reversal::Dispute(made) };
             self.reversals.insert(text(step, "ref").to_owned(), made);
         }
+        if step["keep"] == true {
+            self.keep(text(step, "ref"), true).await;
+        }
         self.withdraw(step).await;
+    }
+
+    /// Marks a refund as one whose credits are kept, or removes the mark.
+    async fn keep(&self, name: &str, kept: bool) {
+        let Some(Reversal::Refund(id)) = self.reversals.get(name) else { return };
+        let mark = if kept { "keep" } else { "" };
+        let form = format!("metadata[creator_gateway_credits]={mark}");
+        self.shop.done(&format!("refunds/{id}"), &form).await;
+    }
+
+    /// The invoice of a sale, also that of a pack.
+    async fn invoice_of(&self, name: &str) -> Value {
+        let sale = self.sale(name);
+        let id = if sale.pack.is_some() {
+            let path = format!("invoice_payments?payment[payment_intent]={}", sale.id);
+            let payments = self.shop.read(&path).await;
+            text(&payments["data"][0], "invoice").to_owned()
+        } else {
+            sale.id.clone()
+        };
+        self.shop.read(&format!("invoices/{id}")).await
+    }
+
+    /// The line of an invoice that the model describes as kind, what, quantity and cents.
+    fn line_of<'a>(&self, invoice: &'a Value, named: &Value) -> &'a Value {
+        let is_named = |line: &&Value| {
+            let price = text(&line["pricing"]["price_details"], "price");
+            let sold = || self.sold_as(price);
+            line["quantity"] == named[2]
+                && line["amount"] == named[3]
+                && (named[0] == "pack" || (named[0] == sold().0 && named[1] == sold().1.as_str()))
+        };
+        all(&invoice["lines"]).iter().find(is_named).unwrap()
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one form, part by part")]
+    async fn note(&mut self, step: &Value) {
+        let number = |field: &str| step[field].as_i64().unwrap_or_default();
+        let invoice = self.invoice_of(text(step, "id")).await;
+        let mut form = format!("invoice={}", id(&invoice));
+        let mut lines: Vec<(String, i64)> = step["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|named| (id(self.line_of(&invoice, named)), named[4].as_i64().unwrap()))
+            .collect();
+        if lines.is_empty() && number("tax") > 0 {
+            lines.push((id(&invoice["lines"]["data"][0]), 0));
+        }
+        let has_tax = invoice["total_taxes"] != json!([]);
+        for (place, (line, amount)) in lines.iter().enumerate() {
+            let below = format!("lines[{place}]");
+            form.extend(["&", &below, "[type]=invoice_line_item&", &below, "[invoice_line_item]="]);
+            form.push_str(line);
+            write!(form, "&{below}[amount]={amount}").unwrap();
+            let tax = if place == 0 { number("tax") } else { 0 };
+            if has_tax && tax == 0 {
+                write!(form, "&{below}[tax_amounts]=").unwrap();
+            } else if has_tax {
+                let taxes = format!("{below}[tax_amounts][0]");
+                write!(form, "&{taxes}[amount]={tax}&{taxes}[tax_rate]=txr_sandbox&{taxes}[taxable_amount]={amount}").unwrap();
+            }
+        }
+        if number("other") > 0 {
+            let below = format!("lines[{}]", lines.len());
+            write!(
+                form,
+                "&{below}[type]=custom_line_item&{below}[quantity]=1&{below}[unit_amount]={}",
+                number("other")
+            )
+            .unwrap();
+        }
+        for (place, link) in step["links"].as_array().into_iter().flatten().enumerate() {
+            let Some(Reversal::Refund(refund)) = self.reversals.get(link[0].as_str().unwrap())
+            else {
+                panic!("there is no refund {link}");
+            };
+            write!(
+                form,
+                "&refunds[{place}][refund]={refund}&refunds[{place}][amount_refunded]={}",
+                link[1]
+            )
+            .unwrap();
+        }
+        for (field, name) in [
+            ("refund", "refund_amount"),
+            ("credit", "credit_amount"),
+            ("outside", "out_of_band_amount"),
+        ] {
+            if number(field) > 0 {
+                write!(form, "&{name}={}", number(field)).unwrap();
+            }
+        }
+        let reply = self.shop.post("credit_notes", &form).await;
+        judged(reply.status, text(step, "answer"), &form);
+        if reply.status != 200 {
+            return;
+        }
+        let (note, name) = (reply.json(), text(step, "ref").to_owned());
+        if number("refund") > 0 {
+            let made = note["refunds"].as_array().unwrap().last().unwrap();
+            let made = Reversal::Refund(text(made, "refund").to_owned());
+            self.reversals.insert(name.clone(), made);
+        }
+        let before = note["pre_payment_amount"].as_i64().unwrap();
+        let credited = before + number("credit") + number("outside");
+        self.credit(text(step, "id"), credited);
+        self.notes.insert(name, (text(step, "id").to_owned(), id(&note)));
+        self.withdraw(step).await;
+    }
+
+    fn credit(&mut self, sale: &str, cents: i64) {
+        let place: usize = sale.trim_start_matches("in_").parse().unwrap();
+        self.sales[place - 1].credited += cents;
+    }
+
+    async fn void_note(&mut self, step: &Value) {
+        let Some((sale, note)) = self.notes.get(text(step, "ref")).cloned() else { return };
+        let reply = self.shop.post(&format!("credit_notes/{note}/void"), "").await;
+        judged(reply.status, text(step, "answer"), "a note is voided");
+        if reply.status == 200 {
+            let amount = reply.json()["pre_payment_amount"].as_i64().unwrap();
+            self.credit(&sale, -amount);
+        }
     }
 
     async fn undo(&mut self, name: &str) {

@@ -1,0 +1,4 @@
+-- Why automatic top-up buys nothing although the balance is low, and when that ends; null where it may buy, or where nothing
+-- but a change of its settings ends it.
+alter table top_up_settings add column waiting_reason text collate "C";
+alter table top_up_settings add column waiting_until bigint;
