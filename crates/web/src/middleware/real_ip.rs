@@ -36,8 +36,10 @@ pub fn client(
     ClientAddress { ip: forwarded_for(peer, headers, trusted), https, by_proxy: true }
 }
 
-/// Whether the request came unencrypted: from a trusted proxy that does not say that its client
-/// used https, or from another machine that is no trusted proxy.
+/// Whether the request came unencrypted: from a proxy or another machine, and nothing says that the
+/// client used https. Any peer is believed here, also one that is not among the trusted proxies:
+/// whoever says so falsely lays only its own key open, and a proxy that was forgotten in the
+/// configuration does not end the service.
 pub fn came_in_the_clear(
     peer: IpAddr,
     tls: bool,
@@ -45,7 +47,8 @@ pub fn came_in_the_clear(
     trusted: &[IpNetwork],
 ) -> bool {
     let peer = peer.to_canonical();
-    !tls && if is_trusted(peer, trusted) { !says_https(headers) } else { !peer.is_loopback() }
+    let is_here = peer.is_loopback() && !is_trusted(peer, trusted);
+    !tls && !is_here && !says_https(headers)
 }
 
 fn says_https(headers: &HeaderMap) -> bool {
@@ -169,7 +172,7 @@ mod tests {
             ("10.0.0.1", false, &said, false),
             ("10.0.0.1", false, &unsaid, true),
             ("10.0.0.1", true, &unsaid, false),
-            ("203.0.113.5", false, &said, true),
+            ("203.0.113.5", false, &said, false),
             ("203.0.113.5", false, &unsaid, true),
             ("203.0.113.5", true, &unsaid, false),
             ("127.0.0.1", false, &unsaid, false),
